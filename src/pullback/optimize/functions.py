@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from pullback.arrays import is_array
-from pullback.core.custom.pytree import leaves
+from pullback.core.custom.pytree import flatten, leaves, unflatten
 from pullback.core.graph.modes import no_grad
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import (
@@ -37,7 +37,7 @@ from pullback.transforms.results import (
     check_scalar,
     check_tensor,
     detached,
-    value_as_given,
+    leaves_as_given,
 )
 from pullback.transforms.transformed import name_of
 
@@ -234,7 +234,9 @@ class Residual(_Function):
         for tensor in tensors:
             check_real(arguments, tensor)
         if self.form is None:
-            given = value_as_given(detached(out), arguments.leaves())
+            found, structure = flatten(out)
+            given = leaves_as_given(detached(found), arguments.leaves)
+            given = unflatten(structure, given)
             self.form = Vector(self.api, f"the result of {name_of(self.fun)}", given)
         return flat(tensors)
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from pullback import hints
 from pullback.arrays import NUMPY, WrappingLibrary, is_array, library_of
-from pullback.core.custom.pytree import children, leaves, map_leaves
+from pullback.core.custom.pytree import children, flatten, unflatten
 from pullback.core.function.dispatch import lifted
 from pullback.core.graph.modes import run_in_mode
 from pullback.core.tensor.tensor import Tensor, box
@@ -71,6 +71,7 @@ WRAPPING: ContextVar[tuple[Running, ...]] = ContextVar("pullback_wrapping", defa
 
 
 numpy_scalar = NUMPY.xp.generic
+_ndarray = NUMPY.array_types[0]
 _BY_POSITION = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
@@ -117,46 +118,52 @@ class Arguments:
         self.api, self.fun, self._args, self._kwargs = api, fun, args, kwargs
         self.several = isinstance(argnum, (tuple, list))
         wanted: Sequence[Any] = argnum if self.several else (argnum,)  # type: ignore[assignment]
-        self._places = [_place(api, fun, w, args, kwargs) for w in wanted]
-        if len(set(self._places)) != len(wanted):
+        self._keys = keys = [_key_of(api, fun, w, args, kwargs) for w in wanted]
+        if len(keys) > 1 and len(set(keys)) != len(keys):
             required = "each argument once in argnum required"
             raise ArgumentError(compose(api, required, str(tuple(wanted))))
-        self.given = [kwargs[p] if isinstance(p, str) else args[p] for p in self._places]
-        self.names = [f"argument {w!r}" for w in self._places]
+        given = [kwargs[k] if isinstance(k, str) else args[k] for k in keys]
+        self.leaves, self.structure = flatten(tuple(given) if self.several else given[0])
+
+    @property
+    def names(self) -> list[str]:
+        """What errors call the arguments to differentiate with respect to."""
+        return [f"argument {key!r}" for key in self._keys]
 
     def sources(self) -> list[Tensor | None]:
         """Return each leaf of the differentiated arguments as a tensor; None for an integer."""
-        found = [
-            (path, leaf, _source(self.api, path, leaf))
-            for name, value in zip(self.names, self.given, strict=True)
-            for path, leaf in named_leaves(name, value)
-        ]
-        if found and all(source is None for _, _, source in found):
-            path, leaf, _ = found[0]
-            raise _no_derivative(self.api, path, leaf)
-        return [source for _, _, source in found]
+        found = [_source(self, i, leaf) for i, leaf in enumerate(self.leaves)]
+        if found and all([source is None for source in found]):
+            raise _no_derivative(self.api, self.path(0), self.leaves[0])
+        return found
 
-    def leaves(self) -> list[Any]:
-        """Return the leaves of the differentiated arguments as they were given."""
-        return [leaf for value in self.given for leaf in leaves(value)]
+    def path(self, i: int) -> str:
+        """Return where a leaf is, as Python would reach it, for errors."""
+        given = unflatten(self.structure, self.leaves)
+        values = given if self.several else (given,)
+        pairs = zip(self.names, values, strict=True)
+        return [path for name, value in pairs for path, _ in named_leaves(name, value)][i]
 
     def inputs(self) -> list[Input | None]:
         """Return what replaces each leaf of the differentiated arguments; None: nothing does."""
         return [
             None if source is None else _input(leaf, source)
-            for leaf, source in zip(self.leaves(), self.sources(), strict=True)
+            for leaf, source in zip(self.leaves, self.sources(), strict=True)
         ]
 
     def call(self, tensors: Sequence[Tensor | None]) -> Any:
         """Call the function with `tensors` for the leaves that have one."""
-        standing = iter(tensors)
+        standing = [
+            _standing_for(leaf) if t is None else t
+            for leaf, t in zip(self.leaves, tensors, strict=True)
+        ]
+        values = self.structured(standing)
         args, kwargs = list(self._args), dict(self._kwargs)
-        for place, value in zip(self._places, self.given, strict=True):
-            new = map_leaves(lambda leaf: _standing_for(leaf, next(standing)), value)
-            if isinstance(place, str):
-                kwargs[place] = new
+        for key, value in zip(self._keys, values if self.several else (values,), strict=True):
+            if isinstance(key, str):
+                kwargs[key] = value
             else:
-                args[place] = new
+                args[key] = value
         try:
             return self.fun(*args, **kwargs)
         except AutogradError:
@@ -167,9 +174,7 @@ class Arguments:
 
     def structured(self, values: Sequence[Any]) -> Any:
         """Return one value for each leaf in the containers of the arguments."""
-        left = iter(values)
-        found = tuple(map_leaves(lambda _: next(left), value) for value in self.given)
-        return found if self.several else found[0]
+        return unflatten(self.structure, values)
 
 
 def named_leaves(name: str, value: Any) -> Iterator[tuple[str, Any]]:
@@ -191,7 +196,7 @@ def path_of(name: str, container: Any, key: Any) -> str:
 
 
 # -- positions and names ---------------------------------------------------------------------------
-def _place(
+def _key_of(
     api: str, fun: Callable[..., Any], wanted: Any, args: Sequence[Any], kwargs: dict[str, Any]
 ) -> int | str:
     """Return the index of an argument that was given by position, the name of any other."""
@@ -262,15 +267,17 @@ def in_class(tensor: Tensor, cls: type[Tensor]) -> Tensor:
     return box(tensor.data_array(), tensor._node, shared_counter(tensor), cls)
 
 
-def _source(api: str, name: str, given: Any) -> Tensor | None:
+def _source(arguments: Arguments, i: int, given: Any) -> Tensor | None:
     """Return a leaf as a tensor; None for an integer, which has no derivative."""
+    if given.__class__ is _ndarray and given.dtype in NUMPY.quick_dtypes:
+        return box(given, cls=NumPyTensor)
     source = tensor_for(given)
     if source is None and given is None:
         return None
     if source is None:
         hint = "give what is constant in another argument, or close over it"
-        required = f"floating-point numbers required in {name}"
-        raise ArgumentTypeError(compose(api, required, type(given).__name__, hint=hint))
+        required = f"floating-point numbers required in {arguments.path(i)}"
+        raise ArgumentTypeError(compose(arguments.api, required, type(given).__name__, hint=hint))
     return source if source.dtype.is_inexact else None
 
 
@@ -289,10 +296,8 @@ def _input(given: Any, source: Tensor) -> Input:
     return Input(given, tensor, box(tensor._data, tensor._node, shared_counter(tensor)))
 
 
-def _standing_for(leaf: Any, tensor: Tensor | None) -> Any:
-    """Return what the function gets for a leaf: a tensor for all arrays, integers as they are."""
-    if tensor is not None:
-        return tensor
+def _standing_for(leaf: Any) -> Any:
+    """Return what the function gets for a leaf of integers: a tensor for an array."""
     return tensor_for(leaf) if is_array(leaf) else leaf
 
 

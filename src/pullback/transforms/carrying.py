@@ -12,7 +12,7 @@ from typing import Any
 
 from pullback.core.backward import api as engine
 from pullback.core.custom.context import backward_context
-from pullback.core.custom.pytree import children, leaves, rebuild
+from pullback.core.custom.pytree import children, flatten, rebuild
 from pullback.core.function.dispatch import lifted
 from pullback.core.graph.modes import STATE, run_in_mode
 from pullback.core.graph.node import Output
@@ -90,8 +90,9 @@ class _Carried(OperationCalled):
         rule = self.op.forward_rule
         found = run_in_mode({"grad": kept}, rule, ctx, node.arguments, tangents)
         found = _like(self.result, found)
-        vectors = directions(f"{self.op.name}.jvp", "the result", found, self.result)
-        pairs = zip(leaves(self.result), vectors, strict=True)
+        results, structure = flatten(self.result)
+        vectors = directions(f"{self.op.name}.jvp", "the result", found, results, structure)
+        pairs = zip(results, vectors, strict=True)
         every = [(x, v) for x, v in pairs if isinstance(x, Tensor)]
         return [(x if kept else x._alias(), v) for x, v in every]
 

@@ -6,12 +6,12 @@ gradients that a backward returns: a shape must be equal, another floating dtype
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from numbers import Number
 from typing import Any
 
-from pullback.arrays import is_array, join, library_of
-from pullback.core.custom.pytree import children
+from pullback.arrays import NUMPY, is_array, join, library_of
+from pullback.core.custom.pytree import Structure, children
 from pullback.core.tensor.tensor import Tensor, box
 from pullback.errors import (
     ArgumentError,
@@ -22,23 +22,58 @@ from pullback.errors import (
     compose,
 )
 from pullback.ops.functions.creation import asarray
-from pullback.transforms.arguments import named_leaves, path_of
+from pullback.transforms.arguments import path_of
 
 __all__ = ["as_tensor", "directions", "is_differentiable"]
 
+_ndarray = NUMPY.array_types[0]
 
-def directions(api: str, name: str, given: Any, like: Any) -> list[Tensor | None]:
+
+def directions(
+    api: str, name: str, given: Any, like: Sequence[Any], structure: Structure | None
+) -> list[Tensor | None]:
     """Return the vector that `given` holds for each leaf of `like`, None where it is zero.
 
     It is zero where `given` is None, which it is for integers.
+
+    Parameters
+    ----------
+    api, name : str
+        What errors call the transform, and what is given.
+    given : any
+        Vectors in the containers of `structure`; a None stands for a container of zeros.
+    like : sequence
+        The leaves.
+    structure : Structure or None
+        The containers that they stand in.
     """
-    vectors: list[Tensor | None] = []
-    for path, vector, leaf in _matched(api, name, given, like):
-        if vector is not None and not is_differentiable(leaf):
+    found: list[Any] = []
+    _match(api, name, given, like, structure, found)
+    for i, (vector, leaf) in enumerate(zip(found, like, strict=True)):
+        if vector is None or _fits(vector, leaf):
+            continue
+        path = _paths(name, structure)[i]
+        if leaf is None or not is_differentiable(leaf):
             required = f"None required in {path}, which belongs to what has no derivative"
             raise ArgumentTypeError(compose(api, required, type(vector).__name__))
-        vectors.append(None if vector is None else _checked(api, path, vector, as_tensor(leaf)))
-    return vectors
+        found[i] = _checked(api, path, vector, as_tensor(leaf))
+    return [v if v is None or isinstance(v, Tensor) else box(v) for v in found]
+
+
+def _fits(vector: Any, leaf: Any) -> bool:
+    """Return whether a vector is an array, or a tensor around one, just like a leaf's."""
+    if not isinstance(leaf, Tensor):
+        return False
+    like = leaf._data
+    if isinstance(vector, Tensor) and vector._base is None:
+        vector = vector._data
+    return (
+        vector.__class__ is _ndarray
+        and like.__class__ is _ndarray
+        and vector.dtype is like.dtype
+        and vector.shape == like.shape
+        and like.dtype in NUMPY.quick_dtypes
+    )
 
 
 def is_differentiable(leaf: Any) -> bool:
@@ -55,30 +90,46 @@ def as_tensor(leaf: Any) -> Tensor:
     return leaf if isinstance(leaf, Tensor) else asarray(leaf)
 
 
-def _matched(api: str, name: str, given: Any, like: Any) -> Iterator[tuple[str, Any, Any]]:
-    """Yield (path, item of `given`, leaf of `like`); the items of a None are None."""
-    wanted = children(like)
+def _match(
+    api: str,
+    path: str,
+    given: Any,
+    like: Sequence[Any],
+    structure: Structure | None,
+    found: list[Any],
+) -> None:
+    """Add to `found` the item of `given` for each leaf; the items of a None are None."""
     if given is None:
-        yield from ((path, None, leaf) for path, leaf in named_leaves(name, like))
+        found += [None] * (1 if structure is None else structure.size)
         return
     came = children(given)
-    if wanted is None and came is None:
-        yield name, given, like
+    if structure is None and came is None:
+        found.append(given)
         return
-    if wanted is None or came is None or {k for k, _ in came} != {k for k, _ in wanted}:
-        required = f"the structure {_structure(like)} required in {name}"
-        raise ArgumentError(compose(api, required, _structure(given)))
+    keys = () if structure is None else structure.keys()
+    if structure is None or came is None or {k for k, _ in came} != {*keys}:
+        wanted = like[len(found)] if structure is None else structure.like
+        required = f"the structure {_described(wanted)} required in {path}"
+        raise ArgumentError(compose(api, required, _described(given)))
     items = dict(came)
-    for key, item in wanted:
-        yield from _matched(api, path_of(name, like, key), items[key], item)
+    for key, inner in zip(keys, structure.items, strict=True):
+        _match(api, path_of(path, structure.like, key), items[key], like, inner, found)
 
 
-def _structure(value: Any) -> str:
+def _described(value: Any) -> str:
     items = children(value)
     kind = "Tensor" if isinstance(value, Tensor) else type(value).__name__
     return (
         kind if items is None else f"{kind} of {', '.join(str(k) for k, _ in items) or 'nothing'}"
     )
+
+
+def _paths(name: str, structure: Structure | None) -> list[str]:
+    """Return where each leaf is, as Python would reach it."""
+    if structure is None:
+        return [name]
+    pairs = zip(structure.keys(), structure.items, strict=True)
+    return [p for k, s in pairs for p in _paths(path_of(name, structure.like, k), s)]
 
 
 def _checked(api: str, name: str, given: Any, like: Tensor) -> Tensor:

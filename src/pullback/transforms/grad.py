@@ -135,10 +135,10 @@ class Gradient(Transformed):
         gradients = recording.structured(self._pulled(recording, seeds), recording.keeps)
         if self._transform is not value_and_grad and not self._has_aux:
             return gradients
-        value, aux = recording.results()
-        if self._transform is value_and_grad:
-            return ((value, aux) if self._has_aux else value), gradients
-        return gradients, aux
+        if self._transform is not value_and_grad:
+            return gradients, recording.auxiliary()
+        value = recording.value()
+        return ((value, recording.auxiliary()) if self._has_aux else value), gradients
 
     def _pulled(self, recording: Recording, seeds: Sequence[Tensor] | None) -> list[Tensor]:
         return recording.pull([recording.out], seeds)

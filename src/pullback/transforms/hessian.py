@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pullback.core.custom.pytree import leaves
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, compose
 from pullback.transforms.arguments import WRAPPING, Argnum, Arguments, argnum_of
@@ -170,8 +169,9 @@ class _Gradient(Gradient):
 def _from_left(arguments: Arguments, vector: Any) -> Any:
     """Return the product that a pass through the recorded gradient gives."""
     recording = Recording(arguments)
-    vectors = directions(arguments.api, "the vector", vector, recording.out)
-    pairs = zip(leaves(recording.out), vectors, strict=True)
+    outs = recording.outs
+    vectors = directions(arguments.api, "the vector", vector, outs, recording.structure)
+    pairs = zip(outs, vectors, strict=True)
     chosen = [(gradient, v) for gradient, v in pairs if v is not None]
     seeds = [v for _, v in chosen]
     found = recording.pull([gradient for gradient, _ in chosen], seeds)
@@ -181,12 +181,11 @@ def _from_left(arguments: Arguments, vector: Any) -> Any:
 def _from_right(arguments: Arguments, vector: Any) -> Any:
     """Return the product that the gradient in forward mode gives."""
     sources = arguments.sources()
-    like = arguments.structured(sources)
-    vectors = directions(arguments.api, "the vector", vector, like)
-    found = push(arguments, sources, vectors).tangent()
+    vectors = directions(arguments.api, "the vector", vector, sources, arguments.structure)
+    found = push(arguments, sources, vectors).tangents()
     return arguments.structured(
         [
             None if product is None else as_given(product, leaf)
-            for product, leaf in zip(leaves(found), arguments.leaves(), strict=True)
+            for product, leaf in zip(found, arguments.leaves, strict=True)
         ]
     )

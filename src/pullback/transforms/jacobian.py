@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pullback.core.backward.collect import collect
-from pullback.core.custom.pytree import leaves, map_leaves
+from pullback.core.custom.pytree import unflatten
 from pullback.core.function.primitive import Primitive
 from pullback.core.graph.modes import run_in_mode
 from pullback.core.graph.node import CustomNode, Extra, Node
@@ -159,14 +159,11 @@ class Jacobian(Transformed):
 def _recorded(arguments: Arguments, has_aux: bool, by_size: bool) -> tuple[Any, Any]:
     recording = Recording(arguments, has_aux)
     found = iter(blocks_of(recording, by_size))
-
-    def by_arguments(leaf: Any) -> Any:
-        if not is_differentiable(leaf):
-            return None
-        return recording.structured(next(found), recording.keeps)
-
-    blocks = map_leaves(by_arguments, recording.out)
-    return blocks, recording.results()[1] if has_aux else None
+    blocks = [
+        recording.structured(next(found), recording.keeps) if is_differentiable(leaf) else None
+        for leaf in recording.outs
+    ]
+    return unflatten(recording.structure, blocks), recording.auxiliary() if has_aux else None
 
 
 def blocks_of(recording: Recording, by_size: bool = True) -> list[list[Tensor]]:
@@ -179,8 +176,8 @@ def blocks_of(recording: Recording, by_size: bool = True) -> list[list[Tensor]]:
     by_size : bool
         Whether vectors may be pushed forward where the inputs have far fewer elements.
     """
-    check_differentiable(recording.arguments, recording.out)
-    outs = [as_tensor(x) for x in leaves(recording.out) if is_differentiable(x)]
+    check_differentiable(recording.arguments, recording.outs, recording.structure)
+    outs = [as_tensor(x) for x in recording.outs if is_differentiable(x)]
     columns = sum(i.place.numel() for i in recording.inputs)
     blocks = None
     if by_size and 2 * columns < sum(out.numel() for out in outs):
@@ -289,27 +286,27 @@ def _forward(arguments: Arguments, has_aux: bool) -> tuple[Any, Any]:
     tensors = [s for s in sources if s is not None]
     before = CARRIED.count
     first = run_forward(arguments, sources, [None] * len(sources), has_aux)
-    out = first.value()
+    values = first.values()
     together = CARRIED.count == before and not any(t.requires_grad for t in tensors)
 
     def push(vectors: Sequence[Tensor | None]) -> list[Tensor]:
         left = iter(vectors)
         along = [None if s is None else next(left) for s in sources]
-        found = run_forward(arguments, sources, along, has_aux).tangent()
-        return [x for x in leaves(found) if x is not None]
+        found = run_forward(arguments, sources, along, has_aux).tangents()
+        return [x for x in found if x is not None]
 
-    outs = [as_tensor(x) for x in leaves(out) if is_differentiable(x)]
+    outs = [as_tensor(x) for x in values if is_differentiable(x)]
     blocks = iter(_columns(tensors, outs, push, together))
-    return map_leaves(
-        lambda leaf: _given(arguments, sources, next(blocks)) if is_differentiable(leaf) else None,
-        out,
-    ), first.aux()
+    found = [
+        _given(arguments, sources, next(blocks)) if is_differentiable(x) else None for x in values
+    ]
+    return unflatten(first.structure, found), first.auxiliary()
 
 
 def _given(arguments: Arguments, sources: Sequence[Any], derivatives: Sequence[Tensor]) -> Any:
     """Return derivatives in the containers and types of the arguments."""
     left = iter(derivatives)
-    pairs = zip(sources, arguments.leaves(), strict=True)
+    pairs = zip(sources, arguments.leaves, strict=True)
     return arguments.structured(
         [None if source is None else as_given(next(left), leaf) for source, leaf in pairs]
     )

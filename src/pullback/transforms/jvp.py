@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from pullback.core.custom.pytree import leaves, map_leaves
+from pullback.core.custom.pytree import Structure, flatten, map_leaves, unflatten
 from pullback.core.graph.modes import run_in_mode
 from pullback.core.tensor.tensor import Tensor, box
 from pullback.errors import ArgumentError, ArgumentTypeError, compose
@@ -14,10 +14,10 @@ from pullback.transforms.arguments import RECORDING, Arguments, in_class
 from pullback.transforms.directions import as_tensor, directions, is_differentiable
 from pullback.transforms.pushing import Pushforward
 from pullback.transforms.recording import Recording
-from pullback.transforms.results import check_differentiable, parts, value_as_given
+from pullback.transforms.results import check_differentiable, leaves_as_given, parts
 from pullback.transforms.tangents import TangentLibrary, tangents
 from pullback.transforms.transformed import Function, name_of
-from pullback.transforms.wrapped import boxed, depth_beyond, part_of, run_wrapped
+from pullback.transforms.wrapped import boxed, depth_beyond, part_of, run_wrapped, tensor_of_part
 
 __all__ = ["jvp", "linearize", "push"]
 
@@ -66,12 +66,15 @@ def jvp(
     """
     arguments = _arguments("jvp", fun, primals)
     sources = arguments.sources()
-    vectors = directions("jvp", "tangents", tangents, arguments.structured(sources))
-    pushed = push(arguments, sources, vectors, has_aux)
-    pairs = zip(arguments.leaves(), sources, strict=True)
+    vectors = directions("jvp", "tangents", tangents, sources, arguments.structure)
+    result = push(arguments, sources, vectors, has_aux)
+    pairs = zip(arguments.leaves, sources, strict=True)
     given = [leaf for leaf, source in pairs if source is not None]
-    result = value_as_given(pushed.value(), given), value_as_given(pushed.tangent(), given)
-    return (*result, pushed.aux()) if has_aux else result
+    value, tangent = (
+        unflatten(result.structure, leaves_as_given(found, given))
+        for found in (result.values(), result.tangents())
+    )
+    return (value, tangent, result.auxiliary()) if has_aux else (value, tangent)
 
 
 def linearize(fun: Function, *primals: Any) -> tuple[Any, Any]:
@@ -109,8 +112,8 @@ def linearize(fun: Function, *primals: Any) -> tuple[Any, Any]:
     """
     arguments = _arguments("linearize", fun, primals)
     recording = Recording(arguments)
-    check_differentiable(arguments, recording.out)
-    return recording.results()[0], JacobianVectorProduct(recording)
+    check_differentiable(arguments, recording.outs, recording.structure)
+    return recording.value(), JacobianVectorProduct(recording)
 
 
 def _arguments(api: str, fun: Function, primals: Any) -> Arguments:
@@ -125,25 +128,26 @@ def _arguments(api: str, fun: Function, primals: Any) -> Arguments:
 
 
 class Pushed(NamedTuple):
-    """What a function returned in forward mode: tensors of the library, in a structure.
+    """What a function returned in forward mode: tensors of the library, and their containers.
 
     The methods give tensors with their graph where an argument, a vector or the function's closure
     has one.
     """
 
     library: TangentLibrary
-    out: Any
+    outs: Sequence[Any]
+    structure: Structure | None
     rest: Any
 
-    def value(self) -> Any:
-        """Return the result."""
-        return map_leaves(lambda leaf: _value(self.library, leaf), self.out)
+    def values(self) -> list[Any]:
+        """Return the leaves of the result."""
+        return [_value(self.library, leaf) for leaf in self.outs]
 
-    def tangent(self) -> Any:
-        """Return the derivative of the result, in the same structure."""
-        return map_leaves(lambda leaf: _tangent(self.library, leaf), self.out)
+    def tangents(self) -> list[Tensor | None]:
+        """Return the derivatives of the leaves of the result."""
+        return [_tangent(self.library, leaf) for leaf in self.outs]
 
-    def aux(self) -> Any:
+    def auxiliary(self) -> Any:
         """Return the second object."""
         return map_leaves(lambda leaf: _value(self.library, leaf), self.rest)
 
@@ -168,9 +172,10 @@ def push(
         for s, v in zip(sources, vectors, strict=True)
     ]
     result = run_wrapped(library, lambda: arguments.call(standing))
-    out, aux = parts(arguments, result, has_aux)
-    check_differentiable(arguments, out)
-    return Pushed(library, out, aux)
+    out, rest = parts(arguments, result, has_aux)
+    outs, structure = flatten(out)
+    check_differentiable(arguments, outs, structure)
+    return Pushed(library, outs, structure, rest)
 
 
 def _changing(library: TangentLibrary, source: Tensor, vector: Tensor | None) -> Tensor:
@@ -180,9 +185,9 @@ def _changing(library: TangentLibrary, source: Tensor, vector: Tensor | None) ->
 
 
 def _value(library: TangentLibrary, leaf: Any) -> Any:
-    if not isinstance(leaf, Tensor) or not library.has(leaf.data_array()):
+    if not isinstance(leaf, Tensor) or (array := leaf.data_array()).__class__ is not library.made:
         return leaf
-    return in_class(boxed(leaf._data.value), leaf.__class__)
+    return tensor_of_part(array.value, leaf.__class__)
 
 
 def _tangent(library: TangentLibrary, leaf: Any) -> Tensor | None:
@@ -191,13 +196,11 @@ def _tangent(library: TangentLibrary, leaf: Any) -> Tensor | None:
         return None
     tensor = as_tensor(leaf)
     array = tensor.data_array()
-    if not library.has(array):
+    if array.__class__ is not library.made:
         return zeros_like(tensor.detach())
     if array.tangent is None:
-        tangent = zeros_like(boxed(array.value).detach())
-    else:
-        tangent = boxed(array.whole_tangent)
-    return in_class(tangent, tensor.__class__)
+        return in_class(zeros_like(boxed(array.value).detach()), tensor.__class__)
+    return tensor_of_part(array.whole_tangent, tensor.__class__)
 
 
 class JacobianVectorProduct:
@@ -205,24 +208,23 @@ class JacobianVectorProduct:
 
     def __init__(self, recording: Recording) -> None:
         self._recording = recording
-        self._outs = [as_tensor(x) for x in leaves(recording.out) if is_differentiable(x)]
+        self._outs = [as_tensor(x) for x in recording.outs if is_differentiable(x)]
         places = [i.place for i in recording.inputs]
         self._push = run_in_mode(RECORDING, Pushforward, self._outs, places)
 
     def __call__(self, /, *tangents: Any) -> Any:
         """Return the derivative of the value along the tangents, one for each argument."""
         recording = self._recording
-        like = recording.arguments.structured(recording.sources())
-        vectors = directions("jvp_fn", "tangents", tangents, like)
-        chosen = [v for v, s in zip(vectors, recording.sources(), strict=True) if s is not None]
+        sources, structure = recording.sources(), recording.arguments.structure
+        vectors = directions("jvp_fn", "tangents", tangents, sources, structure)
+        chosen = [v for v, s in zip(vectors, sources, strict=True) if s is not None]
         kept = recording.keeps_with([v for v in chosen if v is not None])
-        found = iter(self._push(chosen, kept))
-        outs = iter(self._outs)
-        result = map_leaves(
-            lambda leaf: _or_zeros(next(found), next(outs)) if is_differentiable(leaf) else None,
-            recording.out,
-        )
-        return result if kept else value_as_given(result, [i.given for i in recording.inputs])
+        pairs = zip(self._push(chosen, kept), self._outs, strict=True)
+        found = iter([_or_zeros(derivative, out) for derivative, out in pairs])
+        result = [next(found) if is_differentiable(leaf) else None for leaf in recording.outs]
+        given = [i.given for i in recording.inputs]
+        leaves = result if kept else leaves_as_given(result, given)
+        return unflatten(recording.structure, leaves)
 
     def __repr__(self) -> str:
         return f"jvp_fn({name_of(self._recording.arguments.fun)})"

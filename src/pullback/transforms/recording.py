@@ -13,7 +13,7 @@ from typing import Any
 
 from pullback.core.backward import api as engine
 from pullback.core.backward.collect import collect
-from pullback.core.custom.pytree import leaves
+from pullback.core.custom.pytree import flatten, leaves, unflatten
 from pullback.core.graph.modes import STATE, run_in_mode
 from pullback.core.tensor.endings import run_in_call
 from pullback.core.tensor.tensor import Tensor
@@ -22,7 +22,7 @@ from pullback.errors import InplaceError, compose
 from pullback.ops.functions.creation import zeros_like
 from pullback.transforms.arguments import RECORDING, Arguments, class_for, in_class
 from pullback.transforms.constants import reaches_others, stand_for_arguments
-from pullback.transforms.results import as_given, detached, parts, value_as_given
+from pullback.transforms.results import as_given, detached, leaves_as_given, parts
 from pullback.transforms.transformed import Function, name_of
 
 __all__ = ["Recording", "written_outside"]
@@ -35,6 +35,8 @@ class Recording:
     ----------
     out, aux : any
         What the function returned, tensors with their graph.
+    outs, structure : list, Structure or None
+        The leaves of `out`, and the containers that they stand in.
     inputs : list of Input
         The leaves of the arguments that have a derivative.
     keeps : bool
@@ -49,19 +51,27 @@ class Recording:
         tensors = [None if i is None else i.tensor for i in self._slots]
         result = self._called(tensors)
         self.out, self.aux = parts(arguments, result, has_aux)
+        self.outs, self.structure = flatten(self.out)
+        self._auxiliary, self._aux_structure = flatten(self.aux) if has_aux else ([], None)
         ours = {i.place._node for i in self.inputs}
-        self.keeps = recorded and any(
-            reaches_others(t, ours) for t in leaves((self.out, self.aux)) if _tracked(t)
-        )
+        self.keeps = recorded and True in [
+            reaches_others(t, ours) for t in (*self.outs, *self._auxiliary) if _tracked(t)
+        ]
         if self.keeps:
             stand_for_arguments([i.place for i in self.inputs])
 
-    def results(self) -> tuple[Any, Any]:
-        """Return the value and the second object as the caller gets them."""
+    def value(self) -> Any:
+        """Return the result as the caller gets it."""
         if self.keeps:
-            return self.out, self.aux
+            return self.out
         given = [i.given for i in self.inputs]
-        return value_as_given(detached(self.out), given), detached(self.aux)
+        return unflatten(self.structure, leaves_as_given(detached(self.outs), given))
+
+    def auxiliary(self) -> Any:
+        """Return the second object as the caller gets it."""
+        if self.keeps or not self._auxiliary:
+            return self.aux
+        return unflatten(self._aux_structure, detached(self._auxiliary))
 
     def sources(self) -> list[Tensor | None]:
         """Return what stands for each leaf of the arguments; None for an integer."""

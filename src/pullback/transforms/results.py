@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pullback.arrays import NUMPY, is_array, library_of
-from pullback.core.custom.pytree import leaves, map_leaves
+from pullback.core.custom.pytree import Structure, flatten, unflatten
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentTypeError, DTypeError, GraphError, compose
 from pullback.transforms.arguments import Arguments, class_for, in_class, numpy_scalar
@@ -22,9 +22,12 @@ __all__ = [
     "check_scalar",
     "check_tensor",
     "detached",
+    "leaves_as_given",
     "parts",
     "value_as_given",
 ]
+
+_ndarray = NUMPY.array_types[0]
 
 
 def parts(arguments: Arguments, result: Any, has_aux: bool) -> tuple[Any, Any]:
@@ -46,12 +49,15 @@ def check_tensor(
         raise _independent(arguments, out, way_out)
 
 
-def check_differentiable(arguments: Arguments, out: Any) -> None:
-    """Raise if the result, or a container, holds no tensor that can have a derivative."""
-    found = [x for x in leaves(out) if isinstance(x, Tensor)]
+def check_differentiable(
+    arguments: Arguments, outs: Sequence[Any], structure: Structure | None
+) -> None:
+    """Raise if none of the leaves of a result is a tensor that can have a derivative."""
+    found = [x for x in outs if isinstance(x, Tensor)]
     if not found:
+        out = unflatten(structure, outs)
         raise _independent(arguments, out, "return the result, or a container of results")
-    if not any(x.dtype.is_inexact for x in found):
+    if True not in [x.dtype.is_inexact for x in found]:
         required = f"a floating-point or complex result of {name_of(arguments.fun)} required"
         came = found[0].dtype.name
         raise DTypeError(compose(arguments.api, required, came, ("result", found[0])))
@@ -105,15 +111,27 @@ def as_given(derivative: Tensor, given: Any) -> Any:
 
 def value_as_given(out: Any, given: Sequence[Any]) -> Any:
     """Return the tensors of a result as tensors if an argument is one, else as arrays."""
-    if not given or any(isinstance(g, Tensor) for g in given):
-        return out
-    numbers = all(
-        isinstance(g, (float, complex)) and not isinstance(g, numpy_scalar) for g in given
-    )
-    return map_leaves(lambda x: _bare(x, numbers) if isinstance(x, Tensor) else x, out)
+    found, structure = flatten(out)
+    return unflatten(structure, leaves_as_given(found, given))
+
+
+def leaves_as_given(outs: Sequence[Any], given: Sequence[Any]) -> Sequence[Any]:
+    """Do the same to the leaves of a result."""
+    numbers = bool(given)
+    for g in given:
+        if isinstance(g, Tensor):
+            return outs
+        if isinstance(g, numpy_scalar) or not isinstance(g, (float, complex)):
+            numbers = False
+    if not given:
+        return outs
+    return [_bare(x, numbers) if isinstance(x, Tensor) else x for x in outs]
 
 
 def _bare(out: Tensor, numbers: bool) -> Any:
+    array = out._data
+    if array.__class__ is _ndarray and out._node is None and out._base is None:
+        return array.item() if numbers and not array.shape else array[()]
     array = out.data_array()
     if _goes_on(out):
         return out
@@ -127,6 +145,6 @@ def _goes_on(tensor: Tensor) -> bool:
     return tensor.requires_grad or library_of(tensor.data_array()).rank > 0
 
 
-def detached(value: Any) -> Any:
-    """Return a result with its tensors outside of the graph."""
-    return map_leaves(lambda x: x._alias() if isinstance(x, Tensor) else x, value)
+def detached(outs: Sequence[Any]) -> list[Any]:
+    """Return the leaves of a result outside of the graph."""
+    return [x._alias() if isinstance(x, Tensor) else x for x in outs]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from pullback.core.custom.pytree import leaves
 from pullback.errors import ArgumentError, ArgumentTypeError, compose
 from pullback.transforms.arguments import Arguments
 from pullback.transforms.constants import stand_for_arguments
@@ -65,10 +64,9 @@ def vjp(fun: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
         raise ArgumentError(compose("vjp", f"the arguments of {name_of(fun)} required", "none"))
     arguments = Arguments("vjp", fun, tuple(range(len(primals))), primals, {})
     recording = Recording(arguments, has_aux)
-    check_differentiable(arguments, recording.out)
-    out, aux = recording.results()
-    vjp_fn = VectorJacobianProduct(recording)
-    return (out, vjp_fn, aux) if has_aux else (out, vjp_fn)
+    check_differentiable(arguments, recording.outs, recording.structure)
+    out, vjp_fn = recording.value(), VectorJacobianProduct(recording)
+    return (out, vjp_fn, recording.auxiliary()) if has_aux else (out, vjp_fn)
 
 
 class VectorJacobianProduct:
@@ -81,8 +79,9 @@ class VectorJacobianProduct:
     def __call__(self, cotangent: Any, /) -> Any:
         """Return a tuple of gradients, one for each argument."""
         recording = self._recording
-        vectors = directions("vjp_fn", "cotangent", cotangent, recording.out)
-        pairs = zip(leaves(recording.out), vectors, strict=True)
+        outs, structure = recording.outs, recording.structure
+        vectors = directions("vjp_fn", "cotangent", cotangent, outs, structure)
+        pairs = zip(outs, vectors, strict=True)
         chosen = [(as_tensor(root), seed) for root, seed in pairs if seed is not None]
         seeds = [seed for _, seed in chosen]
         found = recording.pull([root for root, _ in chosen], seeds, retain=True)

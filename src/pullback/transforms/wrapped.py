@@ -53,6 +53,7 @@ __all__ = [
     "results_of",
     "run_within",
     "run_wrapped",
+    "tensor_of_part",
     "unboxed",
 ]
 
@@ -171,6 +172,11 @@ for _name, _op in _DIRECT:
 def part_of(tensor: Tensor) -> Any:
     """Return what an array holds of a tensor: its array, or a plain tensor where it has a graph."""
     return in_class(tensor, Tensor) if tensor.requires_grad else tensor.data_array()
+
+
+def tensor_of_part(part: Any, cls: type[Tensor]) -> Tensor:
+    """Return what an array holds as a tensor of a class."""
+    return in_class(part, cls) if isinstance(part, Tensor) else box(part, cls=cls)
 
 
 def unboxed(value: Any) -> Any:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 
@@ -65,3 +65,65 @@ def map_leaves(fn: Callable[[Any], Any], value: Any) -> Any:
     if items is None:
         return fn(value)
     return rebuild(value, [map_leaves(fn, item) for _, item in items])
+
+
+class Structure:
+    """The containers that leaves stood in, as `flatten` found them; None stands for no container.
+
+    Attributes
+    ----------
+    like : any
+        The container.
+    items : list of Structure or None
+        What it holds: None for a leaf.
+    """
+
+    __slots__ = ("items", "like")
+
+    def __init__(self, like: Any, items: list[Structure | None]) -> None:
+        self.like, self.items = like, items
+
+    @property
+    def size(self) -> int:
+        """The number of leaves."""
+        return sum([1 if item is None else item.size for item in self.items])
+
+    def keys(self) -> list[Any]:
+        """Return what each item is reached by."""
+        return [key for key, _ in children(self.like) or ()]
+
+
+def flatten(value: Any) -> tuple[list[Any], Structure | None]:
+    """Return what is no container, in order, and the containers around it.
+
+    Examples
+    --------
+    >>> found, structure = flatten({"a": 1, "b": (2, 3)})
+    >>> found, unflatten(structure, ["x", "y", "z"])
+    ([1, 2, 3], {'a': 'x', 'b': ('y', 'z')})
+    """
+    read = _reader(value.__class__)
+    if read is None:
+        return [value], None
+    found: list[Any] = []
+    return found, _flattened(value, read, found)
+
+
+def _flattened(value: Any, read: Callable[[Any], Any], found: list[Any]) -> Structure:
+    items: list[Structure | None] = []
+    for _, item in read(value):
+        inner = _reader(item.__class__)
+        if inner is None:
+            found.append(item)
+        items.append(None if inner is None else _flattened(item, inner, found))
+    return Structure(value, items)
+
+
+def unflatten(structure: Structure | None, values: Sequence[Any]) -> Any:
+    """Return values, one for each leaf, in the containers that these stood in."""
+    return values[0] if structure is None else _unflattened(structure, iter(values))
+
+
+def _unflattened(structure: Structure, values: Iterator[Any]) -> Any:
+    items = [next(values) if s is None else _unflattened(s, values) for s in structure.items]
+    return rebuild(structure.like, items)
