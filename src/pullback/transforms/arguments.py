@@ -18,7 +18,7 @@ from pullback.arrays import NUMPY, WrappingLibrary, is_array, library_of
 from pullback.core.custom.pytree import children, flatten, unflatten
 from pullback.core.function.dispatch import lifted
 from pullback.core.graph.modes import run_in_mode
-from pullback.core.tensor.tensor import Tensor, box
+from pullback.core.tensor.tensor import Tensor, box, new_leaf
 from pullback.core.tensor.versions import shared_counter
 from pullback.errors import ArgumentError, ArgumentTypeError, AutogradError, DTypeError, compose
 from pullback.numpy_protocol.tensor import NumPyTensor
@@ -133,7 +133,7 @@ class Arguments:
     def sources(self) -> list[Tensor | None]:
         """Return each leaf of the differentiated arguments as a tensor; None for an integer."""
         found = [_source(self, i, leaf) for i, leaf in enumerate(self.leaves)]
-        if found and all([source is None for source in found]):
+        if found and all(source is None for source in found):
             raise _no_derivative(self.api, self.path(0), self.leaves[0])
         return found
 
@@ -291,8 +291,7 @@ def _input(given: Any, source: Tensor) -> Input:
     if source.requires_grad and reaches_others(source):
         tensor = run_in_mode(RECORDING, clone, source)
     else:
-        array, counter = source.data_array(), shared_counter(source)
-        tensor = box(array, None, counter, source.__class__).requires_grad_()
+        tensor = new_leaf(source._data, shared_counter(source), source.__class__)
     return Input(given, tensor, box(tensor._data, tensor._node, shared_counter(tensor)))
 
 

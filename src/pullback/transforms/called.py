@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pullback.arrays import join, library_of
-from pullback.core.custom.pytree import leaves, map_leaves
-from pullback.core.function.dispatch import lifted
+from pullback.core.custom.pytree import Structure, flatten, unflatten
+from pullback.core.function.dispatch import from_closure, lifted
 from pullback.core.function.record import NodeOperation, new_node, warn_of_lost
 from pullback.core.graph.modes import STATE
 from pullback.core.graph.node import MultiNode, meta_of
@@ -19,7 +19,7 @@ from pullback.core.tensor.saved import Packed, stale
 from pullback.core.tensor.tensor import Tensor, box, tensor_class
 from pullback.core.tensor.versions import counter_of, version_of
 from pullback.errors import InplaceError, compose
-from pullback.transforms.wrapped import boxed, parts_of_closures
+from pullback.transforms.wrapped import boxed
 
 __all__ = [
     "Called",
@@ -30,7 +30,6 @@ __all__ = [
     "called_on_parts",
     "name_of_function",
     "record_call",
-    "structured",
 ]
 
 Pull = Callable[[list[Tensor], list[bool], list[Tensor | None]], Sequence[Tensor]]
@@ -45,21 +44,30 @@ class Called:
         What errors call the function.
     where : str
         The transform in which it must change no argument in place.
-    values : list
+    values : sequence
         What it is called with.
     traverse : bool
         Whether tensors in containers count.
+
+    Attributes
+    ----------
+    leaves : list
+        What the arguments hold, of containers where they are traversed.
+    tensors : list of Tensor
+        Those among them that are tensors.
+    results, structure : list, Structure or None
+        The leaves of what the last call returned, and their containers.
     """
 
     def __init__(self, name: str, where: str, values: Sequence[Any], traverse: bool = True) -> None:
         self.name, self._where = name, where
-        self.values, self._traverse = list(values), traverse
-        self.tensors = [x for x in self.leaves() if isinstance(x, Tensor)]
-        self.result: Any = None
-
-    def leaves(self) -> list[Any]:
-        """Return what the arguments hold, those of containers where they are traversed."""
-        return list(leaves(self.values)) if self._traverse else self.values
+        self._containers: Structure | None = None
+        self.leaves, self.traverse = list(values), traverse
+        if traverse:
+            self.leaves, self._containers = flatten(self.leaves)
+        self.tensors = [x for x in self.leaves if isinstance(x, Tensor)]
+        self.results: list[Any] = []
+        self.structure: Structure | None = None
 
     def run(self, values: list[Any]) -> Any:
         """Call the function; a subclass has this."""
@@ -67,15 +75,12 @@ class Called:
 
     def with_leaves(self, values: Sequence[Any]) -> list[Any]:
         """Return the arguments with other leaves."""
-        left = iter(values)
-        if not self._traverse:
-            return list(left)
-        return map_leaves(lambda _: next(left), self.values)  # type: ignore[no-any-return]
+        return unflatten(self._containers, values) if self.traverse else list(values)
 
     def with_tensors(self, tensors: Sequence[Any]) -> list[Any]:
         """Return the arguments with others for the tensors."""
         left = iter(tensors)
-        return self.with_leaves([next(left) if isinstance(x, Tensor) else x for x in self.leaves()])
+        return self.with_leaves([next(left) if isinstance(x, Tensor) else x for x in self.leaves])
 
     def __call__(self, *tensors: Tensor) -> list[Tensor]:
         """Call the function with these tensors; return the tensors in its result."""
@@ -83,13 +88,23 @@ class Called:
         versions = [version_of(t) for t in tensors]
         error = None
         try:
-            self.result = self.run(values)
+            self.take(self.run(values))
         except InplaceError as raised:
             error = raised
         if error is not None or versions != [version_of(t) for t in tensors]:
             required = f"an operation that changes no argument in place required in {self._where}"
             raise InplaceError(compose(self.name, required, "one that does")) from error
-        return [x for x in leaves(self.result) if isinstance(x, Tensor)]
+        return [x for x in self.results if isinstance(x, Tensor)]
+
+    def take(self, result: Any) -> None:
+        """Keep a result."""
+        self.results, self.structure = flatten(result)
+
+    def result(self, tensors: Sequence[Tensor]) -> Any:
+        """Return the last result, with others for its tensors."""
+        left = iter(tensors)
+        found = [next(left) if isinstance(x, Tensor) else x for x in self.results]
+        return unflatten(self.structure, found)
 
 
 class OperationCalled(Called):
@@ -113,13 +128,7 @@ class OperationCalled(Called):
 def called_on_parts(op: Any, arguments: Any, values: Sequence[Any]) -> Any:
     """Return the result of a user's operation that is called in a function of parts."""
     called = OperationCalled(op, arguments, values, "")
-    return called.run(called.with_leaves(parts_of_closures(called.leaves())))
-
-
-def structured(result: Any, tensors: Sequence[Tensor]) -> Any:
-    """Return a result with others for its tensors."""
-    left = iter(tensors)
-    return map_leaves(lambda x: next(left) if isinstance(x, Tensor) else x, result)
+    return called.run(called.with_leaves(list(map(from_closure, called.leaves))))
 
 
 class FunctionCalled(Called):

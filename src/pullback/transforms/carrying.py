@@ -12,11 +12,11 @@ from typing import Any
 
 from pullback.core.backward import api as engine
 from pullback.core.custom.context import backward_context
-from pullback.core.custom.pytree import children, flatten, rebuild
-from pullback.core.function.dispatch import lifted
+from pullback.core.custom.pytree import Structure, rebuild
+from pullback.core.function.dispatch import from_closure, lifted
 from pullback.core.graph.modes import STATE, run_in_mode
 from pullback.core.graph.node import Output
-from pullback.core.tensor.tensor import Tensor
+from pullback.core.tensor.tensor import Tensor, new_leaf
 from pullback.errors import GraphError, InplaceError
 from pullback.ops.functions.creation import zeros_like
 from pullback.transforms.arguments import RECORDING
@@ -25,17 +25,15 @@ from pullback.transforms.called import (
     call_function,
     name_of_function,
     record_call,
-    structured,
 )
 from pullback.transforms.directions import directions
 from pullback.transforms.pushing import (
     in_one_library,
-    leaf_of,
     places_of,
     pushed,
     pushed_by_elements,
 )
-from pullback.transforms.wrapped import boxed, parts_of_closures, run_within
+from pullback.transforms.wrapped import boxed, run_within
 
 __all__ = ["CARRIED", "carry", "push_function"]
 
@@ -55,13 +53,11 @@ def carry(library: Any, op: Any, arguments: Any, values: Sequence[Any]) -> Any:
     """Return the result of a user's operation on tensors of a library of tangents."""
     CARRIED.count += 1
     call = _Carried(op, arguments, values, "forward mode")
-    outs = push_function(library, call, [_lifted(t, library) for t in call.tensors])
-    return structured(call.result, outs)
-
-
-def _lifted(tensor: Tensor, library: Any) -> Tensor:
-    tensor.data_array()
-    return lifted(tensor, library)
+    for tensor in call.tensors:
+        if tensor._base is not None:
+            tensor.data_array()
+    tensors = [lifted(t, library) for t in call.tensors]
+    return call.result(push_function(library, call, tensors))
 
 
 class _Carried(OperationCalled):
@@ -85,14 +81,13 @@ class _Carried(OperationCalled):
         if node is None:
             return None
         vectors = iter(along)
-        tangents = [next(vectors) if isinstance(x, Tensor) else None for x in self.leaves()]
+        tangents = [next(vectors) if isinstance(x, Tensor) else None for x in self.leaves]
         ctx = backward_context(node, None, kept)
         rule = self.op.forward_rule
         found = run_in_mode({"grad": kept}, rule, ctx, node.arguments, tangents)
-        found = _like(self.result, found)
-        results, structure = flatten(self.result)
-        vectors = directions(f"{self.op.name}.jvp", "the result", found, results, structure)
-        pairs = zip(results, vectors, strict=True)
+        found, structure = _like(self.structure, found), self.structure
+        vectors = directions(f"{self.op.name}.jvp", "the result", found, self.results, structure)
+        pairs = zip(self.results, vectors, strict=True)
         every = [(x, v) for x, v in pairs if isinstance(x, Tensor)]
         return [(x if kept else x._alias(), v) for x, v in every]
 
@@ -102,20 +97,21 @@ def _node_of(tensor: Tensor) -> Any:
     return node.node if node.__class__ is Output else node
 
 
-def _like(result: Any, found: Any) -> Any:
+def _like(structure: Structure | None, found: Any) -> Any:
     """Return tangents in the structure of the results, which they may be given for in order."""
-    items = children(result)
-    if items is None or not isinstance(found, (tuple, list)) or len(items) != len(found):
+    if structure is None or not isinstance(found, (tuple, list)):
         return found
-    return rebuild(result, list(found))
+    return found if len(structure.items) != len(found) else rebuild(structure.like, list(found))
 
 
 # -- functions of parts on arrays with tangents ----------------------------------------------------
 def push_function(library: Any, function: OfParts, tensors: Sequence[Tensor]) -> list[Tensor]:
     """Return the results of a function of values, with their tangents, and record its node."""
-    arrays = [library.lift(t.data_array()) for t in tensors]
-    values = [boxed(a.value) for a in arrays]
-    along = [None if a.tangent is None else boxed(a.whole_tangent) for a in arrays]
+    values, along = [], []
+    for t in tensors:
+        array = t._data
+        values.append(boxed(array.value))
+        along.append(None if array.tangent is None else boxed(array.whole_tangent))
     found = run_within(library, _of_parts, function, values, along)
     outs = [library.wrapped(out, tangent) for out, tangent in found]
 
@@ -128,7 +124,8 @@ def push_function(library: Any, function: OfParts, tensors: Sequence[Tensor]) ->
 
 
 def _of_parts(function: OfParts, values: Any, along: Any) -> Any:
-    return [parts_of_closures(pair) for pair in _pushed(function, values, along)]
+    pairs = _pushed(function, values, along)
+    return [(from_closure(out), from_closure(tangent)) for out, tangent in pairs]
 
 
 def _pushed(function: OfParts, values: Any, along: Any) -> Any:
@@ -136,9 +133,9 @@ def _pushed(function: OfParts, values: Any, along: Any) -> Any:
 
     A backward that cannot be recorded is transposed element by element.
     """
-    changes = any(v is not None for v in along)  # else the rule is not asked
-    if changes and isinstance(function, _Carried) and function.op.forward_rule is not None:
-        found = function.pushed_by_rule(values, along)
+    if isinstance(function, _Carried) and function.op.forward_rule is not None:
+        changes = any(v is not None for v in along)  # else the rule is not asked
+        found = function.pushed_by_rule(values, along) if changes else None
         if found is not None:
             return found
     try:
@@ -156,7 +153,7 @@ def _gradients_of(function: OfParts, wanted: Sequence[bool], given: Sequence[boo
     def gradients(*parts: Tensor) -> list[Tensor]:
         parts = tuple(in_one_library(parts))
         inputs = [
-            leaf_of(t) if w and not t.requires_grad else t
+            new_leaf(t.data_array()) if w and not t.requires_grad else t
             for t, w in zip(parts, wanted, strict=False)
         ]
         outs = [o for o, g in zip(function(*inputs), given, strict=True) if g]
@@ -165,7 +162,7 @@ def _gradients_of(function: OfParts, wanted: Sequence[bool], given: Sequence[boo
         found: Sequence[Tensor | None] = [None] * len(chosen)
         if pairs:
             roots, seeds = zip(*pairs, strict=True)
-            found = engine.grad(roots, chosen, seeds, create_graph=True, allow_unused=True)
+            found = engine.pulled_back(roots, chosen, seeds, True, True)
         return [
             zeros_like(t.detach()) if g is None else g for t, g in zip(chosen, found, strict=True)
         ]

@@ -13,7 +13,7 @@ from pullback.arrays import NUMPY, join, library_of
 from pullback.core.backward import api as engine
 from pullback.core.function.dispatch import lifted
 from pullback.core.graph.modes import STATE, run_in_mode
-from pullback.core.tensor.tensor import Tensor, box
+from pullback.core.tensor.tensor import Tensor, box, new_leaf
 from pullback.errors import GraphError, compose
 from pullback.ops.functions.creation import ones_like, zeros_like
 from pullback.ops.functions.diagonals import diag
@@ -24,13 +24,13 @@ from pullback.transforms.constants import stand_for_arguments
 __all__ = [
     "Pushforward",
     "in_one_library",
-    "leaf_of",
     "places_of",
     "pushed",
     "pushed_by_elements",
     "unit_seeds",
 ]
 
+_ndarray = NUMPY.array_types[0]
 MOST_ELEMENTS = 1000  # of results whose derivative is computed one by one
 
 
@@ -46,24 +46,20 @@ class Pushforward:
     """
 
     def __init__(self, outs: Sequence[Tensor], places: Sequence[Tensor]) -> None:
-        self._outs = outs
-        self._cotangents = [_zero_leaf(o) for o in outs if _tracked(o)]
+        self._outs, self._places = outs, places
+        roots = [o for o in outs if _tracked(o)]
+        self._cotangents = [_zero_leaf(o) for o in roots]
         self._pulled: Sequence[Tensor | None] = [None] * len(places)
-        if self._cotangents:
-            self._pulled = engine.grad(
-                [o for o in outs if _tracked(o)],
-                places,
-                self._cotangents,
-                create_graph=True,
-                allow_unused=True,
-            )
-        stand_for_arguments([*self._cotangents, *places])
+        if roots:
+            self._pulled = engine.pulled_back(roots, places, self._cotangents, True, True)
 
     def __call__(self, vectors: Sequence[Tensor | None], kept: bool) -> list[Tensor | None]:
         """Return the derivative of each result along `vectors`, one for each place.
 
         None is for zero. The derivatives stay part of the graph if `kept`.
         """
+        if kept:
+            stand_for_arguments([*self._cotangents, *self._places])
         pairs = [
             (pulled, vector)
             for pulled, vector in zip(self._pulled, vectors, strict=True)
@@ -71,16 +67,9 @@ class Pushforward:
         ]
         if not pairs:
             return [None] * len(self._outs)
-        found = engine.grad(
-            [pulled for pulled, _ in pairs],
-            self._cotangents,
-            [vector for _, vector in pairs],
-            retain_graph=True,
-            create_graph=kept,
-            allow_unused=True,
-        )
-        left = iter(found)
-        return [next(left) if _tracked(o) else None for o in self._outs]
+        roots, seeds = zip(*pairs, strict=True)
+        found = iter(engine.pulled_back(roots, self._cotangents, seeds, True, kept))
+        return [next(found) if _tracked(o) else None for o in self._outs]
 
 
 def pushed(
@@ -113,38 +102,42 @@ def _pushed(
         return [(o if kept else o._alias(), None) for o in outs]
     changing = [p for p, v in zip(places, along, strict=True) if v is not None]
     found = Pushforward(outs, changing)(vectors, kept)
-    return [(o if kept else o._alias(), d) for o, d in zip(outs, found, strict=True)]
+    return [(o if kept else box(o.data_array()), d) for o, d in zip(outs, found, strict=True)]
 
 
 def places_of(tensors: Sequence[Any], along: Sequence[Any], kept: bool) -> list[Any]:
     """Return what stands for the arguments: for those that change a leaf, or a clone in a graph."""
-    given = [t if kept else t._alias() for t in tensors if isinstance(t, Tensor)]
-    common = iter(in_one_library(given))
-    found = [next(common) if isinstance(t, Tensor) else t for t in tensors]
+    common = iter(in_one_library([t for t in tensors if isinstance(t, Tensor)]))
     return [
-        t if v is None else clone(t) if t.requires_grad else leaf_of(t)
-        for t, v in zip(found, along, strict=True)
+        _place(next(common), v, kept) if isinstance(t, Tensor) else t
+        for t, v in zip(tensors, along, strict=True)
     ]
 
 
-def in_one_library(tensors: Sequence[Tensor]) -> list[Tensor]:
+def _place(tensor: Tensor, vector: Any, kept: bool) -> Tensor:
+    if vector is None:
+        return tensor if kept else tensor._alias()
+    return clone(tensor) if kept and _tracked(tensor) else new_leaf(tensor.data_array())
+
+
+def in_one_library(tensors: Sequence[Tensor]) -> Sequence[Tensor]:
     """Return tensors in the array library of all of them.
 
     A leaf that is wrapped only later would be taken for one from outside, see `lifted`.
     """
-    library = join([library_of(t.data_array()) for t in tensors])
-    return [t if library is None else lifted(t, library) for t in tensors]
-
-
-def leaf_of(tensor: Tensor) -> Tensor:
-    """Return a leaf of the same values."""
-    return box(tensor.data_array()).requires_grad_()
+    arrays = [t.data_array() for t in tensors]
+    if len({array.__class__ for array in arrays}) < 2:
+        return tensors
+    library = join(map(library_of, arrays))
+    return tensors if library is None else [lifted(t, library) for t in tensors]
 
 
 def _zero_leaf(like: Tensor) -> Tensor:
     """Return zeros that require grad, in the array library of a tensor."""
-    zeros = lifted(zeros_like(like.detach()), library_of(like.data_array()))
-    return zeros.requires_grad_()
+    array = like.data_array()
+    if array.__class__ is _ndarray:
+        return new_leaf(NUMPY.xp.zeros_like(array))
+    return new_leaf(lifted(zeros_like(like.detach()), library_of(array))._data)
 
 
 def pushed_by_elements(
@@ -221,4 +214,6 @@ def unit_seeds(out: Tensor, start: int = 0, stop: int | None = None) -> Tensor:
 
 
 def _tracked(value: Any) -> bool:
-    return isinstance(value, Tensor) and value.requires_grad
+    if not isinstance(value, Tensor):
+        return False
+    return value._node is not None if value._base is None else value.requires_grad

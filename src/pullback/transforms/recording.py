@@ -96,25 +96,18 @@ class Recording:
             Whether there will be another call.
         """
         recorded = self.keeps_with(seeds or ())
-        given: Sequence[Any] = [None] * len(roots) if seeds is None else seeds
-        pairs = [(r, s) for r, s in zip(roots, given, strict=True) if r.requires_grad]
-        found: Sequence[Tensor | None] = [None] * len(self.inputs)
-        if self.inputs and pairs and rows != 0:
-            found = engine.grad(
-                [r for r, _ in pairs],
-                [i.place for i in self.inputs],
-                [s for _, s in pairs],
-                retain_graph=retain or recorded,
-                create_graph=recorded,
-                allow_unused=True,
-                is_grads_batched=rows is not None,
-            )
+        tracked = [k for k, root in enumerate(roots) if root.requires_grad]
+        chosen = [roots[k] for k in tracked]
+        cotangents = None if seeds is None else [seeds[k] for k in tracked]
+        places, kept = [i.place for i in self.inputs], retain or recorded
+        found: Sequence[Tensor | None] = [None] * len(places)
+        if places and chosen and rows is None:
+            found = engine.pulled_back(chosen, places, cotangents, kept, recorded)
+        elif places and chosen and rows:
+            found = engine.grad(chosen, places, cotangents, kept, recorded, True, True)
         if recorded:
-            stand_for_arguments([i.place for i in self.inputs])
-        return [
-            _zeros(i.place, rows) if g is None else g
-            for i, g in zip(self.inputs, found, strict=True)
-        ]
+            stand_for_arguments(places)
+        return [_zeros(p, rows) if g is None else g for p, g in zip(places, found, strict=True)]
 
     def keeps_with(self, seeds: Sequence[Tensor]) -> bool:
         """Return whether gradients of these seeds stay part of the graph."""

@@ -12,14 +12,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
-from pullback.arrays import is_array, join, library_of
+from pullback.arrays import NUMPY, is_array, join, library_of
 from pullback.core.backward import api as engine
-from pullback.core.custom.pytree import leaves, map_leaves
 from pullback.core.custom.vmap_rule import VmapInfo
-from pullback.core.function.dispatch import lifted
+from pullback.core.function.dispatch import from_closure, lifted
 from pullback.core.function.handed import TENSORS
 from pullback.core.graph.modes import STATE, run_in_mode
-from pullback.core.tensor.tensor import Tensor
+from pullback.core.tensor.tensor import Tensor, box, new_leaf
 from pullback.errors import ArgumentError, ShapeError, compose
 from pullback.ops.functions.creation import asarray, zeros_like
 from pullback.ops.functions.random import Drawn, replayed, watched
@@ -33,13 +32,13 @@ from pullback.transforms.called import (
     call_function,
     name_of_function,
     record_call,
-    structured,
 )
 from pullback.transforms.constants import differentiated, reaches_others, stand_for_arguments
-from pullback.transforms.pushing import leaf_of
-from pullback.transforms.wrapped import boxed, part_of, parts_of_closures, run_within
+from pullback.transforms.wrapped import boxed, part_of, run_within
 
 __all__ = ["call_by_sample", "call_operation", "each"]
+
+_ndarray = NUMPY.array_types[0]
 
 
 def call_operation(library: Any, op: Any, arguments: Any, values: Sequence[Any]) -> Any:
@@ -66,8 +65,7 @@ def each(
 def _called(library: Any, called: Called, step: _Step) -> Any:
     # Those of a transform inside of this one are of a library that wraps batches.
     outer = join([library, *(library_of(t.data_array()) for t in called.tensors)]) or library
-    outs = call_function(step, [lifted(t, outer) for t in called.tensors])
-    return structured(called.result, outs)
+    return called.result(call_function(step, [lifted(t, outer) for t in called.tensors]))
 
 
 def _info(library: Any, arrays: Sequence[Any]) -> VmapInfo:
@@ -104,7 +102,9 @@ class _Parts:
 
     def joined(self, library: Any, name: str) -> list[Tensor]:
         """Return the results of all samples."""
-        rows = [[o if self.kept else o._alias() for o in group.outs] for group in self.groups]
+        rows = [group.outs for group in self.groups]
+        if not self.kept:
+            rows = [[box(o.data_array()) for o in row] for row in rows]
         return rows[0] if self.together or not self.size else stacked(library, name, rows)
 
     def of_samples(self, size: int) -> _Parts:
@@ -113,23 +113,31 @@ class _Parts:
             return self
         return _Parts(self.groups * size, size, False, self.kept)
 
-    def split(self, value: Any, batched: bool) -> list[Any]:
+    def split(self, value: Tensor, batched: bool) -> list[Any]:
         """Return what belongs to each group of a tensor."""
-        if not isinstance(value, Tensor) or not batched:
-            whole = self.together and isinstance(value, Tensor)
-            return [_expanded(value, self.size) if whole else value] * len(self.groups)
-        return [value] if self.together else [value[i] for i in range(self.size)]
+        if not batched:
+            return [_expanded(value, self.size) if self.together else value] * len(self.groups)
+        return [value] if self.together else _rows(value, True, False, self.size)
 
 
 def _expanded(value: Tensor, size: int) -> Any:
     return TENSORS.broadcast_to(value, (size, *value.shape))
 
 
+def _rows(value: Tensor, batched: bool, tracked: bool, count: int) -> list[Tensor]:
+    """Return what stands for an argument in the call for each sample."""
+    array = value.data_array()
+    if batched and array.__class__ is _ndarray and value._node is None:
+        rows = [array[i, ...] for i in range(count)]
+        return [new_leaf(row) if tracked else box(row) for row in rows]
+    return [_place(value[i] if batched else value, tracked) for i in range(count)]
+
+
 def _place(value: Any, tracked: bool) -> Any:
     """Return what stands for an argument: a leaf, or a clone in the graph, if it is tracked."""
     if not tracked or not isinstance(value, Tensor):
         return value
-    return clone(value) if value.requires_grad else leaf_of(value)
+    return clone(value) if value.requires_grad else new_leaf(value.data_array())
 
 
 def _seed(value: Tensor, tracked: bool) -> Tensor:
@@ -189,34 +197,35 @@ class _BySample(_Step):
         tracked: Sequence[bool],
     ) -> _Parts:
         """Return the results of parts, and what was recorded of those that are tracked."""
-        kept, size = _keeps(values), info.batch_size
-        parts = _Parts([], size, False, kept or not any(tracked))
-        groups, results = parts.groups, []
-        for i, draws in zip(range(max(size, 1)), _draws(info, self.name), strict=False):
-            row = [v[i] if b else v for v, b in zip(values, batched, strict=True)]
-            places = [_place(v, t) for v, t in zip(row, tracked, strict=True)]
-            with draws:
-                outs = run_in_mode(RECORDING if any(tracked) else {}, self._outs, *places)
-            groups.append(_Group(places, outs))
-            parts.kept = parts.kept or _reach_others(outs, places)
-            results.append([x for x in leaves(self.called.result) if not isinstance(x, Tensor)])
-        self._check_same(results)
-        return parts
+        kept, size, recorded = _keeps(values), info.batch_size, any(tracked)
+        count = max(size, 1)
+        columns = [_rows(v, b, t, count) for v, b, t in zip(values, batched, tracked, strict=True)]
+        groups = [_Group([column[i] for column in columns], []) for i in range(count)]
+        run_in_mode(RECORDING if recorded else {}, self._run, groups, _draws(info, self.name))
+        if not kept and recorded:
+            outs = [out for group in groups for out in group.outs]
+            kept = _reach_others(outs, [p for group in groups for p in group.places])
+        return _Parts(groups, size, False, kept or not recorded)
 
-    def _outs(self, *places: Any) -> list[Tensor]:
-        """Return the tensors in a result; an array in it is one, with an axis of samples."""
-        self.called(*places)
-        self.called.result = parts_of_closures(_all_tensors(self.called.result))
-        return [x for x in leaves(self.called.result) if isinstance(x, Tensor)]
+    def _run(self, groups: Sequence[_Group], draws: Iterator[AbstractContextManager[Any]]) -> None:
+        first: list[Any] | None = None
+        for group, drawn in zip(groups, draws, strict=False):
+            with drawn:
+                self.called(*group.places)
+            results = [_as_part(x) for x in self.called.results]
+            self.called.results = results
+            group.outs = [x for x in results if isinstance(x, Tensor)]
+            others = [x for x in results if not isinstance(x, Tensor)]
+            first = others if first is None else first
+            self._check_same(first, others)
 
-    def _check_same(self, results: list[list[Any]]) -> None:
+    def _check_same(self, first: list[Any], others: list[Any]) -> None:
         """Raise where what is no tensor in a result differs between samples."""
-        for others in results[1:]:
-            if len(others) != len(results[0]) or not all(map(_is_same, others, results[0])):
-                required = f"tensors in the result of {self.name}, or the same for all samples,"
-                came = "numbers or other objects that differ"
-                hint = "return tensors: what is no tensor has no axis of samples"
-                raise ArgumentError(compose("vmap", f"{required} required", came, hint=hint))
+        if len(others) != len(first) or not all(map(_is_same, others, first)):
+            required = f"tensors in the result of {self.name}, or the same for all samples,"
+            came = "numbers or other objects that differ"
+            hint = "return tensors: what is no tensor has no axis of samples"
+            raise ArgumentError(compose("vmap", f"{required} required", came, hint=hint))
 
 
 def _is_same(x: Any, y: Any) -> bool:
@@ -230,8 +239,9 @@ def _is_same(x: Any, y: Any) -> bool:
 _COMPARED = (int, float, complex, str, bytes, numpy_scalar)
 
 
-def _all_tensors(result: Any) -> Any:
-    return map_leaves(lambda x: asarray(x) if is_array(x) else x, result)
+def _as_part(x: Any) -> Any:
+    """Return what a function of parts returned: an array as a tensor, which has samples."""
+    return from_closure(x if isinstance(x, Tensor) or not is_array(x) else asarray(x))
 
 
 def _draws(info: VmapInfo, name: str) -> Iterator[AbstractContextManager[Any]]:
@@ -282,13 +292,13 @@ class _ByRule(_Step):
     ) -> list[Tensor]:
         called, op = self.called, self.called.op
         dims = iter(in_dims)
-        all_dims = [next(dims) if isinstance(x, Tensor) else None for x in called.leaves()]
+        all_dims = [next(dims) if isinstance(x, Tensor) else None for x in called.leaves]
         positional, keywords = called.spread(called.with_tensors(places))
         found = op.vmap_rule(info, tuple(called.with_leaves(all_dims)), positional, keywords)
-        called.result, out_dims = parts_of_closures(_all_tensors(found[0])), found[1]
-        tensors = [x for x in leaves(called.result) if isinstance(x, Tensor)]
-        axes = [d for x, d in zip(leaves(called.result), out_dims, strict=True) if _is_tensor(x)]
-        return [self._first(x, d, info.batch_size) for x, d in zip(tensors, axes, strict=True)]
+        called.take(found[0])
+        called.results = [_as_part(x) for x in called.results]
+        pairs = zip(called.results, found[1], strict=True)
+        return [self._first(x, d, info.batch_size) for x, d in pairs if isinstance(x, Tensor)]
 
     def _first(self, out: Tensor, axis: int | None, size: int) -> Any:
         """Return a result with the axis of the samples first."""
@@ -299,10 +309,6 @@ class _ByRule(_Step):
             came = f"axis {axis} of a result of shape {out.shape}"
             raise ShapeError(compose(f"{self.name}.vmap", required, came))
         return TENSORS.moveaxis(out, axis, 0)
-
-
-def _is_tensor(value: Any) -> bool:
-    return isinstance(value, Tensor)
 
 
 class _Pull(_Step):
@@ -328,37 +334,58 @@ class _Pull(_Step):
         first = len(self._wanted)
         parts = self._parts.of_samples(info.batch_size)
         columns = [parts.split(v, b) for v, b in zip(values[first:], batched[first:], strict=True)]
-        seeds_kept = _keeps(values[first:])
-        kept = STATE.get().grad and (seeds_kept or self._is_kept())
         recorded = any(tracked)
-        pulled = _Parts([], parts.size, parts.together, kept or not recorded)
-        places = [p for group in self._parts.groups for p in group.places if _is_tensor(p)]
+        kept = STATE.get().grad and (_keeps(values[first:]) or self._is_kept())
+        places = [p for group in self._parts.groups for p in group.places]
         with differentiated(places):  # once more
-            for k, group in enumerate(parts.groups):
-                seeds = [_seed(c[k], t) for c, t in zip(columns, tracked[first:], strict=True)]
-                outs = run_in_mode(RECORDING, self._of_group, group, seeds, kept or recorded)
-                pulled.groups.append(_Group([*group.places, *seeds], outs))
-        new = [p for group in pulled.groups for p in group.places[len(self._wanted) :]]
-        stand_for_arguments([p for p in [*places, *new] if p.requires_grad])
-        return pulled
+            seeds = [
+                [_seed(c[k], t) for c, t in zip(columns, tracked[first:], strict=True)]
+                for k in range(len(parts.groups))
+            ]
+            groups = [
+                _Group([*group.places, *s], [])
+                for group, s in zip(parts.groups, seeds, strict=True)
+            ]
+            pairs = [*zip(parts.groups, groups, strict=True)]
+            # What stands for an argument of several samples has a gradient by each of them.
+            chosen = [
+                id(p)
+                for g in parts.groups
+                for p, w in zip(g.places, self._wanted, strict=False)
+                if w
+            ]
+            shared = len({*chosen}) < len(chosen)
+            for part in [[pair] for pair in pairs] if shared else [pairs]:
+                run_in_mode(RECORDING, self._pull, part, kept or recorded)
+        if kept or recorded:
+            new = [p for group in groups for p in group.places[first:]]
+            stand_for_arguments([p for p in [*places, *new] if p._node is not None])
+        return _Parts(groups, parts.size, parts.together, kept or not recorded)
 
     def _is_kept(self) -> bool:
         return self._parts.kept and bool(self._parts.groups)
 
-    def _of_group(self, group: _Group, seeds: Sequence[Tensor], recorded: bool) -> list[Tensor]:
-        chosen = [p for p, w in zip(group.places, self._wanted, strict=False) if w]
-        outs = [o for o, g in zip(group.outs, self._given, strict=True) if g]
-        pairs = [(o, g) for o, g in zip(outs, seeds, strict=True) if o.requires_grad]
+    def _pull(self, pairs: Sequence[tuple[_Group, _Group]], recorded: bool) -> None:
+        """Pull the seeds of groups back, together, through what was recorded of them."""
+        roots, cotangents, chosen, variables = [], [], [], []
+        for group, pulled in pairs:
+            outs = [o for o, g in zip(group.outs, self._given, strict=True) if g]
+            for out, seed in zip(outs, pulled.places[len(group.places) :], strict=True):
+                if out.requires_grad:
+                    roots.append(out)
+                    cotangents.append(seed)
+            chosen += [p for p, w in zip(group.places, self._wanted, strict=False) if w]
+            variables += [p for p in pulled.places if p.requires_grad]
         found: Sequence[Tensor | None] = [None] * len(chosen)
-        if pairs:
-            roots, cotangents = zip(*pairs, strict=True)
-            variables = [p for p in (*group.places, *seeds) if _is_tensor(p) and p.requires_grad]
-            found = parts_of_closures(
-                engine.partial_grad(roots, chosen, cotangents, variables, recorded)
-            )
-        return [
-            zeros_like(t.detach()) if g is None else g for t, g in zip(chosen, found, strict=True)
+        if roots:
+            found = engine.pulled_back(roots, chosen, cotangents, True, recorded, variables)
+        each = len(chosen) // len(pairs)
+        gradients = [
+            zeros_like(t.detach()) if g is None else from_closure(g)
+            for t, g in zip(chosen, found, strict=True)
         ]
+        for k, (_, pulled) in enumerate(pairs):
+            pulled.outs = gradients[k * each : (k + 1) * each]
 
 
 # -- on batches ------------------------------------------------------------------------------------
@@ -367,7 +394,7 @@ def call_by_sample(library: Any, function: Any, tensors: Sequence[Tensor]) -> li
     step = function
     if not isinstance(function, _Step):
         step = _BySample(FunctionCalled(_dispatched(function), tensors, {}, "vmap"))
-    arrays = [library.lift(t.data_array()) for t in tensors]
+    arrays = [t._data for t in tensors]
     batched = [a.batched for a in arrays]
     recorded = STATE.get().grad
     tracked = [recorded and t._node is not None for t in tensors]

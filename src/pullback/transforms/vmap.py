@@ -12,13 +12,13 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from pullback.arrays import is_array, library_of
-from pullback.core.custom.pytree import leaves, map_leaves
+from pullback.core.custom.pytree import flatten, unflatten
 from pullback.core.function.handed import TENSORS
 from pullback.core.tensor.tensor import Tensor, box
 from pullback.errors import ArgumentError, ArgumentTypeError, compose
 from pullback.ops.functions.creation import asarray
 from pullback.ops.functions.random import Drawn, replayed, watched
-from pullback.transforms.arguments import class_for, in_class, numpy_scalar
+from pullback.transforms.arguments import class_for, numpy_scalar
 from pullback.transforms.batches import BatchLibrary, batches
 from pullback.transforms.constants import reaches_others
 from pullback.transforms.mapped_axes import (
@@ -29,9 +29,9 @@ from pullback.transforms.mapped_axes import (
     matched,
     size_of_batch,
 )
-from pullback.transforms.results import value_as_given
+from pullback.transforms.results import leaves_as_given
 from pullback.transforms.transformed import Function, Transformed, name_of
-from pullback.transforms.wrapped import boxed, depth_beyond, part_of, run_wrapped
+from pullback.transforms.wrapped import depth_beyond, part_of, run_wrapped, tensor_of_part
 
 __all__ = ["for_rows", "vmap"]
 
@@ -166,8 +166,9 @@ class Vmapped(Transformed):
             with draws:
                 outs.append(self._on_batch(library, args, kwargs, found, part))
         result = outs[0] if len(outs) == 1 else _joined(self._out_axes, outs)
-        result = map_leaves(lambda x: _apart(x, given), result)
-        return value_as_given(result, given)
+        results, structure = flatten(result)
+        results = [_apart(x, given) for x in results]
+        return unflatten(structure, leaves_as_given(results, given))
 
     def _draws(self) -> Iterator[AbstractContextManager[Any]]:
         """Yield what the random draws of each chunk happen in."""
@@ -189,15 +190,11 @@ class Vmapped(Transformed):
     ) -> Any:
         """Return the results for samples whose axis comes first."""
         size = next(x.shape[0] for x in samples if x is not None)
-        left = iter(zip(found, samples, strict=True))
-
-        def standing(_: Any) -> Any:
-            leaf, tensor = next(left)
-            if tensor is None:
-                return leaf.value
-            return box(library.made(part_of(tensor)), cls=class_for(leaf.value))
-
-        new_args, new_kwargs = map_leaves(standing, [list(args), kwargs])
+        standing = [
+            leaf.value if x is None else box(library.made(part_of(x)), cls=class_for(leaf.value))
+            for leaf, x in zip(found, samples, strict=True)
+        ]
+        new_args, new_kwargs = unflatten(flatten([list(args), kwargs])[1], standing)
         shared = [leaf.value for leaf in found if isinstance(leaf.value, Tensor)]
         result = run_wrapped(
             library, lambda: self._fun(*new_args, **new_kwargs), size, self._randomness, shared
@@ -215,13 +212,14 @@ def _samples_first(leaf: Leaf) -> Tensor:
 # -- results ---------------------------------------------------------------------------------------
 def _results(library: BatchLibrary, fun: Function, result: Any, out_axes: Any, size: int) -> Any:
     """Return the results of all samples, with their axis where `out_axes` says."""
-    if not any(x is not None for x in leaves(result)):
+    results, structure = flatten(result)
+    if all(x is None for x in results):
         required = f"a result of {name_of(fun)} required"
         hint = "return the tensors that vmap is to give back"
         came = "None" if result is None else "an empty one"
         raise ArgumentTypeError(compose("vmap", required, came, hint=hint))
-    found = iter(matched("out_axes", f"the result of {name_of(fun)}", out_axes, result))
-    return map_leaves(lambda _: _with_axis(library, next(found), size), result)
+    found = matched("out_axes", f"the result of {name_of(fun)}", out_axes, result)
+    return unflatten(structure, [_with_axis(library, leaf, size) for leaf in found])
 
 
 def _with_axis(library: BatchLibrary, leaf: Leaf, size: int) -> Any:
@@ -242,7 +240,7 @@ def _part(library: BatchLibrary, value: Tensor) -> tuple[Tensor, bool]:
     if not library.has(array):
         part, has_axis = value, False
     else:
-        part, has_axis = in_class(boxed(array.value), value.__class__), array.batched
+        part, has_axis = tensor_of_part(array.value, value.__class__), array.batched
     if part.requires_grad and not reaches_others(part):
         part = part._alias()  # it depends on nothing that can be differentiated by
     return part, has_axis
@@ -265,9 +263,9 @@ def _as_result(leaf: Leaf) -> Tensor:
 def _joined(out_axes: Any, outs: Sequence[Any]) -> Any:
     """Return the results of chunks as one; what is the same for all samples is so for chunks."""
     axes = [leaf.axis for leaf in matched("out_axes", "the result", out_axes, outs[0])]
-    columns = zip(axes, zip(*map(leaves, outs), strict=True), strict=True)
-    joined = iter([xs[0] if a is None else TENSORS.concat(list(xs), axis=a) for a, xs in columns])
-    return map_leaves(lambda _: next(joined), outs[0])
+    columns = zip(axes, zip(*[flatten(out)[0] for out in outs], strict=True), strict=True)
+    joined = [xs[0] if a is None else TENSORS.concat(list(xs), axis=a) for a, xs in columns]
+    return unflatten(flatten(outs[0])[1], joined)
 
 
 def for_rows(

@@ -17,7 +17,7 @@ from typing import Any
 from pullback.arrays import DTYPES, DType, WrappingLibrary, dtype_of, is_array, library_of
 from pullback.core.backward.collect import collect
 from pullback.core.custom.pytree import children, map_leaves, rebuild
-from pullback.core.function.dispatch import beside, from_closure
+from pullback.core.function.dispatch import beside
 from pullback.core.function.handed import TENSORS
 from pullback.core.function.primitive import Primitive
 from pullback.core.function.record import apply
@@ -48,7 +48,6 @@ __all__ = [
     "is_part",
     "on_part",
     "part_of",
-    "parts_of_closures",
     "plain",
     "results_of",
     "run_within",
@@ -171,6 +170,8 @@ for _name, _op in _DIRECT:
 # -- tensors around arrays, and back ---------------------------------------------------------------
 def part_of(tensor: Tensor) -> Any:
     """Return what an array holds of a tensor: its array, or a plain tensor where it has a graph."""
+    if tensor._base is None and tensor._node is None:
+        return tensor._data
     return in_class(tensor, Tensor) if tensor.requires_grad else tensor.data_array()
 
 
@@ -466,11 +467,6 @@ def run_within(library: WrappedLibrary, function: Callable[..., Any], *args: Any
     finally:
         _APART.reset(apart)
         WRAPPING.reset(token)
-
-
-def parts_of_closures(result: Any) -> Any:
-    """Return what a function of parts returned, constants from its closure as parts as well."""
-    return map_leaves(from_closure, result)
 
 
 def _making(library: Any, function: Callable[..., Any], *args: Any) -> Any:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.core.backward.api import partial_grad
+from pullback.core.backward.api import pulled_back
 from pullback.core.backward.collect import collect
 from pullback.errors import ArgumentTypeError
 
@@ -33,8 +33,8 @@ def test_a_partial_gradient_goes_on_through_no_other_variable(recorded):
     x, unused = leaf([3.0]), leaf([1.0])
     y = x * x
     out, seed = x * y * y, pb.ones(1, dtype=pb.float64)
-    by_x, by_none = partial_grad([out], [x, unused], [seed], [x, y, unused], recorded)
-    by_both = partial_grad([out], [y, x], [seed], [x, y], recorded)
+    by_x, by_none = pulled_back([out], [x, unused], [seed], True, recorded, [x, y, unused])
+    by_both = pulled_back([out], [y, x], [seed], True, recorded, [x, y])
     assert (by_x.tolist(), by_none, by_x.requires_grad) == ([81.0], None, recorded)
     assert [g.tolist() for g in by_both] == [[54.0], [81.0]]
     assert pb.autograd.grad(out, x)[0].tolist() == [405.0]

@@ -6,7 +6,7 @@ for. The pass itself is engine.py's.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pullback.arrays import NUMPY, dtype_of, is_array, join, library_of
@@ -144,7 +144,6 @@ def _run(
     retain: bool,
     create: bool,
     accumulate: bool,
-    ends: Collection[Any] = (),
 ) -> Mapping[Any, Any]:
     return run(
         [t._node for t in roots],
@@ -153,7 +152,6 @@ def _run(
         retain,
         create,
         accumulate,
-        ends=ends,
     )
 
 
@@ -388,23 +386,57 @@ def grad(
     )
 
 
-def partial_grad(
+def pulled_back(
     outputs: Sequence[Tensor],
     inputs: Sequence[Tensor],
-    grad_outputs: Sequence[Tensor],
-    variables: Sequence[Tensor],
-    create_graph: bool,
+    grad_outputs: Sequence[Tensor] | None,
+    retain: bool,
+    recorded: bool,
+    fixed: Sequence[Tensor] = (),
 ) -> list[Tensor | None]:
-    """Return the gradients by `inputs`, which are some of `variables`, with the others held fixed.
+    """Return the gradients by `inputs` of outputs that require grad: `grad` for transforms.
 
-    Where one of the variables was computed from another, `grad` goes on through it; this does not.
-    Saved values are kept.
+    The gradients of the outputs are tensors that fit, which is not checked; None is for scalars.
+
+    Parameters
+    ----------
+    outputs, inputs, grad_outputs : sequence of Tensor
+    retain, recorded : bool
+        Whether saved values are kept, and whether the pass is recorded.
+    fixed : sequence of Tensor, optional
+        What is independent of one another: `grad` goes on where an input was computed from another,
+        this does not where both are among these.
     """
-    roots = list(outputs)
-    seeds = _initial("grad", "grad_outputs", roots, grad_outputs, False)
-    ends = frozenset(t._node for t in variables)
-    found = _run(roots, seeds, [t._node for t in inputs], True, create_graph, False, ends)
-    return [_result(i, t, found, True, False, create_graph) for i, t in enumerate(inputs)]
+    if grad_outputs is None:
+        seeds = [_scalar_seed(root) for root in outputs]
+    else:
+        seeds = [_beside(g, root) for g, root in zip(grad_outputs, outputs, strict=True)]
+    if (observer := STATE.get().observer) is not None:
+        observer.roots("grad", "grad_outputs", list(outputs), seeds)
+    found = run(
+        [t._node for t in outputs],
+        seeds if recorded else [g.data_array() for g in seeds],
+        [t._node for t in inputs],
+        retain,
+        recorded,
+        False,
+        ends=frozenset([t._node for t in fixed]),
+    )
+    return [_result(i, t, found, True, False, recorded) for i, t in enumerate(inputs)]
+
+
+def _scalar_seed(root: Tensor) -> Tensor:
+    seed = _ones(root.data_array())
+    return _implicit_seed("grad", 0, root) if seed is None else box(seed)
+
+
+def _beside(g: Tensor, root: Tensor) -> Tensor:
+    """Return a gradient in the array library of its output, unless it wraps that."""
+    array = g.data_array()
+    if array.__class__ is root.data_array().__class__:
+        return g
+    library = library_of(root._data)
+    return lifted(g, library) if join((library, library_of(array))) is library else g
 
 
 def _batched(

@@ -170,8 +170,9 @@ def _on_one_device(tensors: Sequence[Any], library: Library, like: Tensor) -> bo
 
 def from_closure(value: Any) -> Any:
     """Return a tensor of a library that is apart as the part that is computed with instead."""
-    while isinstance(value, Tensor) and (library := library_of(value.data_array())).rank:
-        if not library.is_apart():
+    while isinstance(value, Tensor) and (array := value.data_array()).__class__ is not _ndarray:
+        library = library_of(array)
+        if not library.rank or not library.is_apart():
             break
         value = library.taken_out(value)
     return value

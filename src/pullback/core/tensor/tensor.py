@@ -585,6 +585,15 @@ def tensor_class(args: Sequence[Any]) -> type[Tensor]:
     return cls
 
 
+def new_leaf(array: Any, counter: Any = None, cls: type[Tensor] | None = None) -> Tensor:
+    """Return a leaf that requires grad, of an array of numbers that have a gradient."""
+    tensor = (cls or Tensor)()
+    tensor._data, tensor._counter = array, counter
+    tensor._base = tensor._grad = None
+    tensor._node = AccumulateGrad(tensor)
+    return tensor
+
+
 def box(array: Any, node: Any = None, counter: Any = None, cls: type[Tensor] = Tensor) -> Tensor:
     """Return a tensor around `array` with `node` as its node in the graph."""
     tensor = cls()
