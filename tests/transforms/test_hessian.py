@@ -192,3 +192,80 @@ def test_wrong_use_is_said(call, kind, message):
     with pytest.raises(kind, match=message) as caught:
         call()
     assert isinstance(caught.value, pb.AutogradError)
+
+
+RNG = np.random.default_rng(5)
+ROWS, VECTOR = RNG.normal(size=(2, 4, 3))
+WEIGHTS, OTHER = RNG.normal(size=(3, 3)), RNG.normal(size=(5, 1, 3))
+
+
+def mixture(x):
+    whitened = (OTHER - x) * np.exp(WEIGHTS[0])
+    return np.sum(np.log(np.sum(np.exp(-0.5 * np.sum(whitened * whitened, -1)), -1)))
+
+
+def layers(x):
+    return np.sum(np.tanh(np.tanh(x @ WEIGHTS) @ WEIGHTS) ** 2)
+
+
+def arranged(x):
+    return np.sum(np.reshape(x.T, (2, 6))[:, ::2] ** 3) - np.mean(x * x[0] * 2.0)
+
+
+@pytest.mark.parametrize("function", [mixture, layers, arranged], ids=lambda f: f.__name__)
+def test_hvp_is_the_derivative_of_the_gradient_along_the_vector(function):
+    _, along = pb.jvp(pb.grad(function), (ROWS,), (VECTOR,))
+    np.testing.assert_allclose(pb.hvp(function)(ROWS, VECTOR), along, rtol=1e-10, atol=1e-12)
+
+
+def test_hvp_runs_the_function_once():
+    calls = []
+
+    def f(x):
+        calls.append(1)
+        return squared(x).sum()
+
+    squared = pb.autograd_function(lambda ctx, x: x * x, lambda ctx, g: g)
+    pb.hvp(lambda x: f(x) * 1.0)(ROWS, VECTOR)
+    pb.hvp(layers)(ROWS, VECTOR)
+    assert len(calls) == 1
+
+
+@pytest.mark.parametrize("own", [False, True], ids=["built in", "with an operation of one's own"])
+def test_no_grad_inside_makes_a_constant_for_hvp_vhp_hessian_and_grad_of_grad(own):
+    plain = pb.autograd_function(lambda ctx, x: x * 1.0, lambda ctx, g: g)
+
+    def f(x):
+        with pb.no_grad():
+            c = x * x
+        return ((plain(x) if own else x) * c).sum()
+
+    x, v = np.array([1.0, 2.0]), np.array([1.0, 1.0])
+    assert pb.grad(f)(x).tolist() == [1.0, 4.0]
+    assert pb.hvp(f)(x, v).tolist() == pb.vhp(f)(x, v).tolist() == [0.0, 0.0]
+    assert pb.hessian(f)(x).tolist() == [[0.0, 0.0], [0.0, 0.0]]
+    assert pb.grad(lambda x: pb.grad(f)(x).sum())(x).tolist() == [0.0, 0.0]
+
+
+def test_a_product_of_hvp_shares_no_memory_with_the_vector():
+    vector = VECTOR.copy()
+    product = pb.hvp(lambda x: 0.5 * np.sum(x * x))(ROWS, vector)
+    product += 1.0
+    np.testing.assert_array_equal(vector, VECTOR)
+
+
+@pytest.mark.parametrize("transform", [pb.grad, pb.vmap], ids=["grad", "vmap"])
+def test_hvp_inside_of_other_transforms_is_the_same(transform):
+    def along(x):
+        return np.sum(pb.hvp(lambda y: np.sum(y * y * y * WEIGHTS[0]))(x, VECTOR[0]))
+
+    found = transform(along)(ROWS[0] if transform is pb.grad else ROWS)
+    expected = 6 * WEIGHTS[0] * VECTOR[0]
+    np.testing.assert_allclose(found, expected if transform is pb.grad else ROWS @ expected)
+
+
+def test_hvp_of_a_vector_that_requires_grad_keeps_its_graph():
+    tracked = pb.tensor(VECTOR, requires_grad=True)
+    product = pb.hvp(lambda x, y: np.sum(x * y * x), (0, 1))(ROWS, ROWS, (VECTOR, tracked))
+    product[0].sum().backward()
+    np.testing.assert_allclose(tracked.grad.numpy(), 2 * ROWS)

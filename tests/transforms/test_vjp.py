@@ -226,3 +226,51 @@ def test_the_graph_is_freed_with_the_function():
 
 def test_it_names_its_function():
     assert repr(pb.vjp(bend, X)[1]) == "vjp_fn(bend)"
+
+
+def doubled(y):
+    y *= 2.0
+
+
+def read_in(y):
+    y[0] = 5.0
+
+
+def part_scaled(y):
+    y[1:].mul_(3.0)
+
+
+def added(y):
+    y.add_(1.0)
+
+
+@pytest.mark.parametrize("write", [doubled, read_in, part_scaled, added], ids=lambda f: f.__name__)
+def test_no_grad_writes_inside_of_vjp_of_vmap_change_values_and_keep_the_graph(write):
+    def f(x):
+        y = x * x
+        with pb.no_grad():
+            write(y)
+        return y * y
+
+    rows, cotangents = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]), np.ones((2, 3))
+    out, vjp_fn = pb.vjp(pb.vmap(f), rows)
+    for row, value, gradient in zip(rows, out, vjp_fn(cotangents)[0], strict=True):
+        y = row * row
+        write(pb.asarray(y))
+        np.testing.assert_array_equal(value, y * y)
+        np.testing.assert_array_equal(gradient, 2 * y * 2 * row)  # that of row * row
+        np.testing.assert_array_equal(pb.grad(lambda x: f(x).sum())(row), gradient)
+    along = pb.grad(lambda x: pb.jvp(f, (x,), (np.ones(3),))[0].sum())(rows[0])
+    np.testing.assert_array_equal(along, vjp_fn(cotangents)[0][0])
+
+
+def test_no_grad_doubling_in_vjp_of_vmap_has_the_gradient_of_what_was_doubled():
+    def f(x):
+        y = x * x
+        with pb.no_grad():
+            y *= 2
+        return y
+
+    out, vjp_fn = pb.vjp(pb.vmap(f), np.array([3.0, 2.0]))
+    assert out.tolist() == [18.0, 8.0]
+    assert vjp_fn(np.ones(2))[0].tolist() == [6.0, 4.0]

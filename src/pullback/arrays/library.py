@@ -330,6 +330,13 @@ class Library:
         """Say whether `a` can be changed in place, each element by itself."""
         return self.mutable
 
+    def rewritten(self, before: Array, after: Array) -> Array:
+        """Return what an array is after it was written to, where a new one holds the result.
+
+        What wraps tensors keeps their graph where the change is not recorded.
+        """
+        return after
+
     def copy(self, a: Array) -> Array:
         """Return a copy, sharing memory with nothing."""
         return self.xp.asarray(a, copy=True)

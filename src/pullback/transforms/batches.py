@@ -24,6 +24,7 @@ from pullback.core.debug.anomaly import call_site
 from pullback.core.function.handed import TENSORS
 from pullback.core.function.primitive import Primitive
 from pullback.core.function.tensor_library import library_of_part, on_parts
+from pullback.core.graph.modes import run_in_mode
 from pullback.core.tensor.ownership import is_held_once, is_unshared
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, BatchedValueError, compose
@@ -31,13 +32,21 @@ from pullback.ops.primitives.arranging import diagonal_p
 from pullback.ops.primitives.conversion import clone_p
 from pullback.ops.primitives.indexing import index_put_p, is_basic, reader, setitem_p
 from pullback.ops.primitives.shape import broadcast_to_p, reshape_p
-from pullback.transforms.arguments import WRAPPING
+from pullback.transforms.arguments import RECORDING, WRAPPING
 from pullback.transforms.batching import batched_results
 from pullback.transforms.called import called_on_parts
 from pullback.transforms.calls import elementwise_of
 from pullback.transforms.one_value import closed_over, refused
 from pullback.transforms.sampling import call_by_sample, call_operation, each
-from pullback.transforms.wrapped import Wrapped, WrappedLibrary, boxed, is_part, on_part, part_of
+from pullback.transforms.wrapped import (
+    Wrapped,
+    WrappedLibrary,
+    boxed,
+    is_part,
+    on_part,
+    part_of,
+    part_with_graph_of,
+)
 
 __all__ = ["Batch", "BatchLibrary", "batches"]
 
@@ -140,6 +149,17 @@ class BatchLibrary(WrappedLibrary):
             )
         results = [made(part_of(o) if isinstance(o, Tensor) else o, has_axis) for o in outs]
         return results if op.multi else results[0]
+
+    def with_graph_of(self, before: Any, after: Any) -> Any:
+        """Return new samples with the graph of others."""
+        old = before.value
+        if after.batched and not before.batched:  # from now on each sample has its own
+            shape = (after.value.shape[0], *old.shape)
+            old = run_in_mode(RECORDING, boxed(old).broadcast_to, shape)
+        new = after.value
+        if before.batched and not after.batched:
+            new = boxed(new).broadcast_to(tuple(old.shape))
+        return self.made(part_with_graph_of(old, new), before.batched or after.batched)
 
     # -- by the operations -------------------------------------------------------------------------
     def copy(self, a: Any) -> Any:

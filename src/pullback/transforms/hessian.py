@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from pullback.core.backward.api import pulled_back
+from pullback.core.graph.modes import run_in_mode
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, compose
-from pullback.transforms.arguments import WRAPPING, Argnum, Arguments, argnum_of
-from pullback.transforms.deferred import DEFERRING
+from pullback.ops.functions.creation import zeros_like
+from pullback.transforms.arguments import RECORDING, Argnum, Arguments, argnum_of
 from pullback.transforms.directions import directions
-from pullback.transforms.grad import Gradient
 from pullback.transforms.jacobian import Jacobian, is_built_in
-from pullback.transforms.jvp import push
+from pullback.transforms.pushing import Pushforward
 from pullback.transforms.recording import Recording
-from pullback.transforms.results import as_given
+from pullback.transforms.results import check_real, check_scalar, check_tensor
 from pullback.transforms.transformed import Function, Transformed, name_of
 
 __all__ = ["hessian", "hessian_vector_product", "hvp", "vhp"]
@@ -65,7 +66,9 @@ def hessian(
 def hvp(fun: Function, argnum: Argnum = 0, *, argnums: Argnum | None = None) -> Function:
     """Return the function that multiplies the Hessian of `fun` with a vector from the right.
 
-    The gradient runs in forward mode; the Hessian itself is not computed.
+    `fun` runs once. A pass through its recorded gradient multiplies with the vector; the Hessian
+    itself is not computed. What `fun` computes under `no_grad` is a constant, as it is to `grad`
+    and `hessian`.
 
     Parameters
     ----------
@@ -104,8 +107,8 @@ def hvp(fun: Function, argnum: Argnum = 0, *, argnums: Argnum | None = None) -> 
 def vhp(fun: Function, argnum: Argnum = 0, *, argnums: Argnum | None = None) -> Function:
     """Return the function that multiplies the Hessian of `fun` with a vector from the left.
 
-    The product equals that of `hvp` wherever the second derivatives are continuous. It is computed
-    in reverse mode alone. Parameters, results and errors are those of `hvp`.
+    The product equals that of `hvp` where the Hessian is symmetric: not where an operation of a
+    user's has a gradient that is no derivative. Parameters, results and errors are those of `hvp`.
 
     Examples
     --------
@@ -140,7 +143,7 @@ class HessianProduct(Transformed):
 
     def __init__(self, transform: Callable[..., Any], fun: Function, argnum: Argnum) -> None:
         super().__init__(transform, fun, argnum=argnum)
-        self._argnum, self._gradient = argnum, _Gradient(transform, fun, argnum)
+        self._argnum = argnum
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """Return the product; the last argument is the vector."""
@@ -148,44 +151,34 @@ class HessianProduct(Transformed):
             required = f"the arguments of {name_of(self._fun)} and then a vector required"
             came = f"{len(args) + len(kwargs)} arguments"
             raise ArgumentError(compose(self._api, required, came))
-        arguments = Arguments(self._api, self._gradient, self._argnum, args[:-1], kwargs)
-        return (_from_left if self._transform is vhp else _from_right)(arguments, args[-1])
+        arguments = Arguments(self._api, self._fun, self._argnum, args[:-1], kwargs)
+        recording = Recording(arguments)
+        out = recording.out
+        check_tensor(arguments, out)
+        check_real(arguments, out)
+        check_scalar(arguments, out, "jacobian of the gradient")
+        like, structure = recording.sources(), arguments.structure
+        vectors = directions(self._api, "the vector", args[-1], like, structure)
+        chosen = [v for v, source in zip(vectors, like, strict=True) if source is not None]
+        kept = recording.keeps_with([v for v in chosen if v is not None])
+        return recording.structured(self._product(recording, chosen, kept), kept)
 
-
-class _Gradient(Gradient):
-    """A gradient of which, in forward mode, the tangent alone is wanted."""
-
-    def _pulled(self, recording: Recording, seeds: Sequence[Tensor] | None) -> list[Tensor]:
-        running = WRAPPING.get()
-        if self._transform is vhp or recording.keeps or not is_built_in(recording.out):
-            return super()._pulled(recording, seeds)
-        token = DEFERRING.set(running[-1].library)
-        try:
-            return super()._pulled(recording, seeds)
-        finally:
-            DEFERRING.reset(token)
-
-
-def _from_left(arguments: Arguments, vector: Any) -> Any:
-    """Return the product that a pass through the recorded gradient gives."""
-    recording = Recording(arguments)
-    outs = recording.outs
-    vectors = directions(arguments.api, "the vector", vector, outs, recording.structure)
-    pairs = zip(outs, vectors, strict=True)
-    chosen = [(gradient, v) for gradient, v in pairs if v is not None]
-    seeds = [v for _, v in chosen]
-    found = recording.pull([gradient for gradient, _ in chosen], seeds)
-    return recording.structured(found, recording.keeps_with(seeds))
-
-
-def _from_right(arguments: Arguments, vector: Any) -> Any:
-    """Return the product that the gradient in forward mode gives."""
-    sources = arguments.sources()
-    vectors = directions(arguments.api, "the vector", vector, sources, arguments.structure)
-    found = push(arguments, sources, vectors).tangents()
-    return arguments.structured(
-        [
-            None if product is None else as_given(product, leaf)
-            for product, leaf in zip(found, arguments.leaves, strict=True)
+    def _product(
+        self, recording: Recording, vectors: Sequence[Tensor | None], kept: bool
+    ) -> list[Tensor]:
+        """Return the product by each input, of a vector, or None for zero, for each."""
+        out, places = recording.out, [i.place for i in recording.inputs]
+        gradients: list[Tensor | None] = [None] * len(places)
+        if out.requires_grad:
+            gradients = run_in_mode(RECORDING, pulled_back, [out], places, None, True, True)
+        if self._transform is vhp or is_built_in(out):
+            pairs = zip(gradients, vectors, strict=True)
+            found = [(g, v) for g, v in pairs if g is not None and v is not None]
+            return recording.pull([g for g, _ in found], [v for _, v in found])
+        # The Hessian may not be symmetric.
+        outs = [zeros_like(p) if g is None else g for g, p in zip(gradients, places, strict=True)]
+        products = run_in_mode(RECORDING, Pushforward, outs, places)(vectors, kept)
+        return [
+            zeros_like(p.detach()) if x is None else x
+            for p, x in zip(places, products, strict=True)
         ]
-    )

@@ -24,11 +24,10 @@ from pullback.core.function.record import asked_for
 from pullback.core.tensor.ownership import takes
 from pullback.core.tensor.tensor import Tensor
 from pullback.transforms.calls import is_numbers, results_in
-from pullback.transforms.deferred import Deferred
 from pullback.transforms.pushing import pushed
 from pullback.transforms.wrapped import boxed, is_part, results_of
 
-__all__ = ["derived", "derived_on_parts", "is_quick", "quickly", "tangent_alone"]
+__all__ = ["derived", "derived_on_parts", "is_quick", "quickly"]
 
 _ndarray = NUMPY.array_types[0]
 
@@ -163,43 +162,6 @@ def is_quick(op: Primitive) -> bool:
     if op.multi or op.variadic or not op.differentiable or "index" in op.settings:
         return False
     return op.elementwise or (len(op.inputs) == 1 and _is_linear(op, 0))
-
-
-# -- without the result ----------------------------------------------------------------------------
-def tangent_alone(
-    op: Primitive, values: Sequence[Any], along: Sequence[Any], settings: dict[str, Any]
-) -> Any:
-    """Return the tangent, in the shape of the result, of an operation that keeps the dtype.
-
-    Values are plain arrays, some of which wait, or numbers: what a rule asks for is computed. None
-    where anything but arrays of one real dtype takes part, or where the tangent would be smaller.
-    """
-    vectors = {i: v for i, v in enumerate(along) if v is not None}
-    if not vectors or any(v.__class__ is not _ndarray for v in vectors.values()):
-        return None
-    like = next(iter(vectors.values()))
-    if like.dtype.kind != "f":
-        return None
-    for value in values:
-        if is_numbers(value) and (
-            value.dtype is not like.dtype or (op.elementwise and not _fits(value.shape, like.shape))
-        ):
-            return None
-    asked = {name for i in vectors for name in parameters(op.rules[i])}
-    values = [
-        value.computed() if value.__class__ is Deferred and name in asked else value
-        for name, value in zip(op.inputs, values, strict=True)
-    ]
-    if op.elementwise:
-        return NUMPY.tidy(_products(NUMPY.xp, op, vectors, values, None, settings))
-    whole = {i: _broadcast(NUMPY.xp, v, values[i]) for i, v in vectors.items()}
-    rows = _linear(NUMPY.xp, op, values, whole, settings)
-    return None if rows is None else NUMPY.tidy(_sum([row[0] for row in rows]))
-
-
-def _fits(own: tuple[int, ...], shape: tuple[int, ...]) -> bool:
-    """Return whether an array of a shape is broadcast to another by repeating it as a whole."""
-    return own == shape or own == shape[len(shape) - len(own) :]
 
 
 # -- operations that multiply with their derivative ------------------------------------------------

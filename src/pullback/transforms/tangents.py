@@ -15,37 +15,33 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any
 
 from pullback import hints
-from pullback.arrays import NUMPY, DType, dtype_of, library_of, register
+from pullback.arrays import NUMPY, library_of, register
 from pullback.core.function.primitive import Primitive
 from pullback.core.function.tensor_library import library_of_part, on_parts
 from pullback.core.tensor.ownership import is_held_once, is_unshared, takes
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import GraphError, compose
 from pullback.ops.functions.creation import zeros_like
-from pullback.ops.primitives.arithmetic import add_p
-from pullback.ops.primitives.conversion import clone_p
 from pullback.ops.primitives.indexing import is_basic
 from pullback.transforms.called import called_on_parts
 from pullback.transforms.carrying import carry, push_function
-from pullback.transforms.deferred import DEFERRING, Deferred, can_wait, pays
 from pullback.transforms.tangent_rules import (
     derived,
     derived_on_parts,
     is_quick,
     quickly,
-    tangent_alone,
 )
 from pullback.transforms.wrapped import (
-    BY_CLASS,
     Wrapped,
     WrappedLibrary,
     boxed,
     is_part,
     on_part,
     part_of,
+    part_with_graph_of,
     plain,
 )
 
@@ -65,46 +61,13 @@ class Tangent(Wrapped):
     tangent : array, Tensor or None
         Its derivative, of the same dtype, and of a shape that is broadcast to that of the value:
         what is repeated is computed once. `whole_tangent` returns it in the value's shape.
-    deferred : Deferred or None
-        What the value is computed by when it is first asked for, where it may not be needed.
     """
 
-    __slots__ = ("deferred", "tangent")
+    __slots__ = ("tangent",)
     tangent: Any
-    deferred: Deferred | None
 
     def __init__(self, value: Any, tangent: Any = None) -> None:
-        self.value, self.tangent, self.deferred = value, tangent, None
-
-    @classmethod
-    def of_deferred(cls, value: Deferred, tangent: Any) -> Self:
-        """Return an array whose value waits."""
-        made = cls.__new__(cls)
-        made.deferred, made.tangent = value, tangent
-        return made
-
-    def __getattr__(self, name: str) -> Any:
-        if name != "value" or self.deferred is None:
-            raise AttributeError(name)
-        self.value = self.deferred.computed()
-        self.deferred = None
-        return self.value
-
-    @property
-    def known(self) -> Any:
-        """What the value's shape and dtype are known by: the value, or what it waits for."""
-        return self.value if self.deferred is None else self.deferred
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The lengths of the axes."""
-        return tuple((self.value if self.deferred is None else self.deferred).shape)
-
-    @property
-    def dtype(self) -> DType:
-        """The data type."""
-        native = (self.value if self.deferred is None else self.deferred).dtype
-        return BY_CLASS.get(native.__class__) or dtype_of(native)
+        self.value, self.tangent = value, tangent
 
     @property
     def whole_tangent(self) -> Any:
@@ -115,10 +78,7 @@ class Tangent(Wrapped):
 
     def __iadd__(self, other: Any) -> Any:
         """Add, in place where nobody else holds the parts; else as ``self + other``."""
-        own = other.__class__ is self.__class__
-        if own and self.deferred is not None:
-            return self._added_later(other)
-        if own and takes(self.value, other.value):
+        if other.__class__ is self.__class__ and takes(self.value, other.value):
             if other.tangent is None:
                 self.value += other.value
                 return self
@@ -126,19 +86,6 @@ class Tangent(Wrapped):
                 self.value += other.value
                 self.tangent += other.tangent
                 return self
-        return self + other
-
-    def _added_later(self, other: Any) -> Any:
-        """Do the same where the value waits."""
-        waiting = self.deferred, other.known
-        if (
-            other.shape == self.shape
-            and can_wait(add_p, waiting)
-            and takes(self.tangent, other.tangent)
-        ):
-            self.tangent += other.tangent
-            self.deferred = Deferred(add_p, waiting, {}, self.tangent)
-            return self
         return self + other
 
     def __bool__(self) -> bool:
@@ -187,8 +134,6 @@ class TangentLibrary(WrappedLibrary):
             self.check_closures(arrays)
         if op.settings:
             settings = {**op.settings, **{name: plain(value) for name, value in settings.items()}}
-        if DEFERRING.get() is self and (found := self._deferred(op, arrays, settings)) is not None:
-            return found
         if is_quick(op) and (found := quickly(made, op, arrays, settings)) is not None:
             return found
         values, along = [], []
@@ -207,6 +152,13 @@ class TangentLibrary(WrappedLibrary):
         results = [self.wrapped(out, tangent) for out, tangent in found]
         return results if op.multi else results[0]
 
+    def with_graph_of(self, before: Any, after: Any) -> Any:
+        """Return new values and tangents with the graph of others."""
+        tangent = after.tangent
+        if tangent is not None and before.tangent is not None:
+            tangent = part_with_graph_of(before.whole_tangent, after.whole_tangent)
+        return self.made(part_with_graph_of(before.value, after.value), tangent)
+
     def is_constant(self, a: Any) -> bool:
         """Say whether an array does not change."""
         return a.tangent is None
@@ -224,20 +176,6 @@ class TangentLibrary(WrappedLibrary):
         came = "a function that closes over it"
         hint = "hand it over as an argument, or detach() what is meant to be constant"
         return GraphError(compose("forward mode", required, came, hint=hint))
-
-    def _deferred(self, op: Primitive, arrays: Sequence[Any], settings: dict[str, Any]) -> Any:
-        """Return the result of an operation with a value that waits, None where it cannot."""
-        made = self.made
-        if not any(a.__class__ is made and pays(a.deferred, a.tangent) for a in arrays):
-            return None
-        known = [a.known if a.__class__ is made else a for a in arrays]
-        along = [a.tangent if a.__class__ is made else None for a in arrays]
-        if (
-            not can_wait(op, known)
-            or (tangent := tangent_alone(op, known, along, settings)) is None
-        ):
-            return None
-        return made.of_deferred(Deferred(op, known, settings, tangent), tangent)
 
     def wrapped(self, out: Tensor, tangent: Tensor | None) -> Any:
         """Return an array of a value and its tangent."""
@@ -263,17 +201,12 @@ class TangentLibrary(WrappedLibrary):
 
     def copy(self, a: Any) -> Any:
         """Return a copy."""
-        if self.has(a) and a.deferred is not None:
-            copied = Deferred(clone_p, (a.deferred,), {}, a.tangent)
-            return self.made.of_deferred(copied, a.tangent.copy())
         return self._each("copy", [a])
 
     def separate(self, a: Any) -> Any:
         """Return an array that nobody but the caller holds, or a copy."""
-        if (
-            a.deferred is None
-            and (is_held_once(a.value) and is_unshared(a.value))
-            and (a.tangent is None or (is_held_once(a.tangent) and is_unshared(a.tangent)))
+        if (is_held_once(a.value) and is_unshared(a.value)) and (
+            a.tangent is None or (is_held_once(a.tangent) and is_unshared(a.tangent))
         ):
             return a
         return self.copy(a)

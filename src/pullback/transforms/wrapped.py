@@ -48,6 +48,7 @@ __all__ = [
     "is_part",
     "on_part",
     "part_of",
+    "part_with_graph_of",
     "plain",
     "results_of",
     "run_within",
@@ -178,6 +179,15 @@ def part_of(tensor: Tensor) -> Any:
 def tensor_of_part(part: Any, cls: type[Tensor]) -> Tensor:
     """Return what an array holds as a tensor of a class."""
     return in_class(part, cls) if isinstance(part, Tensor) else box(part, cls=cls)
+
+
+def part_with_graph_of(before: Any, after: Any) -> Any:
+    """Return a part of new values with the graph of another, and so inside of it."""
+    old, new = (p.data_array() if isinstance(p, Tensor) else p for p in (before, after))
+    if isinstance(new, Wrapped) and new.__class__ is old.__class__:
+        new = new.library.with_graph_of(old, new)
+    tracked = isinstance(before, Tensor) and before.requires_grad
+    return box(new, before._node) if tracked else new
 
 
 def unboxed(value: Any) -> Any:
@@ -321,6 +331,20 @@ class WrappedLibrary(WrappingLibrary):
     def special(self, name: str, *arrays: Any) -> Any:
         """Return SciPy's special function, by the operation of that name."""
         return unboxed(TENSOR_LIBRARY.special(name, *map(all_boxed, arrays)))
+
+    def rewritten(self, before: Any, after: Any) -> Any:
+        """Return an array that was written to with the graph of its parts, unless it is recorded.
+
+        A change under `no_grad` changes values, not the graph, also where new arrays hold them.
+        """
+        mode = STATE.get()
+        if mode.grad or mode.parts or not self.has(before):
+            return after
+        return self.with_graph_of(before, after)
+
+    def with_graph_of(self, before: Any, after: Any) -> Any:
+        """Return an array whose parts have the graph of those of another; a subclass has this."""
+        raise NotImplementedError
 
     def is_apart(self) -> bool:
         """Say whether no transform of this library is running, but on its parts or never again."""

@@ -380,11 +380,13 @@ def make_writeable(name: str, x: Tensor) -> None:
 def write(x: Tensor, array: Any) -> None:
     """Make `array` the values of `x` after they were computed in place, and bump the version."""
     if array is not x._data:
-        x._data = array
+        library = library_of(array)
+        x._data = library.rewritten(x._data, array)
         if x._base is not None:  # the library cannot write in place: swap the base's array
-            base, library = x._base, library_of(array)
-            base._data = _replaced(library, library.lift(base._data), path_of(x), array)
-            x._base_data = base._data
+            base = x._base
+            before = library.lift(base._data)
+            after = _replaced(library, before, path_of(x), array)
+            x._base_data = base._data = library.rewritten(before, after)
     bump(x)
 
 
