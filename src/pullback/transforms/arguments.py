@@ -10,11 +10,10 @@ from __future__ import annotations
 import difflib
 import inspect
 from collections.abc import Callable, Iterator, Sequence
-from contextvars import ContextVar
 from typing import Any, NamedTuple
 
 from pullback import hints
-from pullback.arrays import NUMPY, WrappingLibrary, is_array, library_of
+from pullback.arrays import NUMPY, is_array, library_of
 from pullback.core.custom.pytree import children, flatten, unflatten
 from pullback.core.function.dispatch import lifted
 from pullback.core.graph.modes import run_in_mode
@@ -24,15 +23,13 @@ from pullback.errors import ArgumentError, ArgumentTypeError, AutogradError, DTy
 from pullback.numpy_protocol.tensor import NumPyTensor
 from pullback.ops.functions.creation import asarray
 from pullback.ops.primitives.conversion import clone
-from pullback.transforms.constants import reaches_others
+from pullback.transforms.levels import WRAPPING, Level, depends_on_outer_level
 
 __all__ = [
     "RECORDING",
-    "WRAPPING",
     "Argnum",
     "Arguments",
     "Input",
-    "Running",
     "argnum_of",
     "class_for",
     "in_class",
@@ -43,31 +40,6 @@ __all__ = [
 Argnum = int | str | Sequence[int | str]
 
 RECORDING = {"grad": True, "inference": False}
-
-
-class Running(NamedTuple):
-    """A transform that is running on wrapped arrays.
-
-    Attributes
-    ----------
-    library : WrappingLibrary
-    start : int
-        The number of the first node in it.
-    size : int
-        How many samples a batch has; 0 in forward mode.
-    randomness : str
-        How numbers are drawn for the samples of a batch.
-    """
-
-    library: WrappingLibrary
-    start: int
-    size: int = 0
-    randomness: str = ""
-
-
-# Forward modes and batches that are running, the innermost last: what is differentiated inside of
-# one is wrapped, so that its graph is one of wrapped arrays.
-WRAPPING: ContextVar[tuple[Running, ...]] = ContextVar("pullback_wrapping", default=())
 
 
 numpy_scalar = NUMPY.xp.generic
@@ -144,10 +116,10 @@ class Arguments:
         pairs = zip(self.names, values, strict=True)
         return [path for name, value in pairs for path, _ in named_leaves(name, value)][i]
 
-    def inputs(self) -> list[Input | None]:
+    def inputs(self, level: Level) -> list[Input | None]:
         """Return what replaces each leaf of the differentiated arguments; None: nothing does."""
         return [
-            None if source is None else _input(leaf, source)
+            None if source is None else _input(leaf, source, level)
             for leaf, source in zip(self.leaves, self.sources(), strict=True)
         ]
 
@@ -281,17 +253,17 @@ def _source(arguments: Arguments, i: int, given: Any) -> Tensor | None:
     return source if source.dtype.is_inexact else None
 
 
-def _input(given: Any, source: Tensor) -> Input:
+def _input(given: Any, source: Tensor, level: Level) -> Input:
     """Return the tensor that replaces a leaf, a new leaf or a clone in the graph."""
     source.data_array()
     running = WRAPPING.get()
     if running and running[-1].library.rank > library_of(source._data).rank:
         source = lifted(source, running[-1].library)
     # A leaf in place of one that is constant by now: what runs inside asks the graph for leaves.
-    if source.requires_grad and reaches_others(source):
+    if source.requires_grad and depends_on_outer_level(source):
         tensor = run_in_mode(RECORDING, clone, source)
     else:
-        tensor = new_leaf(source._data, shared_counter(source), source.__class__)
+        tensor = new_leaf(source._data, level, shared_counter(source), source.__class__)
     return Input(given, tensor, box(tensor._data, tensor._node, shared_counter(tensor)))
 
 

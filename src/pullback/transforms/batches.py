@@ -32,10 +32,11 @@ from pullback.ops.primitives.arranging import diagonal_p
 from pullback.ops.primitives.conversion import clone_p
 from pullback.ops.primitives.indexing import index_put_p, is_basic, reader, setitem_p
 from pullback.ops.primitives.shape import broadcast_to_p, reshape_p
-from pullback.transforms.arguments import RECORDING, WRAPPING
+from pullback.transforms.arguments import RECORDING
 from pullback.transforms.batching import batched_results
 from pullback.transforms.called import called_on_parts
 from pullback.transforms.calls import elementwise_of
+from pullback.transforms.levels import WRAPPING
 from pullback.transforms.one_value import closed_over, refused
 from pullback.transforms.sampling import call_by_sample, call_operation, each
 from pullback.transforms.wrapped import (

@@ -27,6 +27,7 @@ from pullback.transforms.called import (
     record_call,
 )
 from pullback.transforms.directions import directions
+from pullback.transforms.levels import WRAPPING, Level
 from pullback.transforms.pushing import (
     in_one_library,
     places_of,
@@ -35,23 +36,15 @@ from pullback.transforms.pushing import (
 )
 from pullback.transforms.wrapped import boxed, run_within
 
-__all__ = ["CARRIED", "carry", "push_function"]
+__all__ = ["carry", "push_function"]
 
 OfParts = Callable[..., list[Tensor]]
 
 
-class _Carrying:
-    """How many calls of users' operations there were in forward mode."""
-
-    count = 0
-
-
-CARRIED = _Carrying()
-
-
 def carry(library: Any, op: Any, arguments: Any, values: Sequence[Any]) -> Any:
     """Return the result of a user's operation on tensors of a library of tangents."""
-    CARRIED.count += 1
+    for running in WRAPPING.get():
+        running.user_ops.append(op)
     call = _Carried(op, arguments, values, "forward mode")
     for tensor in call.tensors:
         if tensor._base is not None:
@@ -152,8 +145,9 @@ def _gradients_of(function: OfParts, wanted: Sequence[bool], given: Sequence[boo
 
     def gradients(*parts: Tensor) -> list[Tensor]:
         parts = tuple(in_one_library(parts))
+        level = Level()
         inputs = [
-            new_leaf(t.data_array()) if w and not t.requires_grad else t
+            new_leaf(t.data_array(), level) if w and not t.requires_grad else t
             for t, w in zip(parts, wanted, strict=False)
         ]
         outs = [o for o, g in zip(function(*inputs), given, strict=True) if g]

@@ -24,7 +24,7 @@ from pullback.core.tensor.tensor import Tensor, box
 from pullback.core.tensor.versions import shared_counter, version_of
 from pullback.errors import GraphError, InplaceError, compose
 from pullback.ops.functions.random import replayed, watched
-from pullback.transforms.constants import as_of
+from pullback.transforms.levels import as_of
 from pullback.transforms.recording import run_noting_writes, written_outside
 from pullback.transforms.repeating import (
     Fingerprint,

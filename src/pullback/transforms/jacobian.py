@@ -21,7 +21,6 @@ from pullback.ops.functions.joining import stack
 from pullback.ops.functions.manipulation import broadcast_to, moveaxis
 from pullback.transforms.arguments import RECORDING, Argnum, Arguments, argnum_of
 from pullback.transforms.called import WrappedCall
-from pullback.transforms.carrying import CARRIED
 from pullback.transforms.directions import as_tensor, is_differentiable
 from pullback.transforms.jvp import push as run_forward
 from pullback.transforms.pushing import Pushforward, unit_seeds
@@ -284,10 +283,9 @@ def _by_columns(recording: Recording, outs: Sequence[Tensor]) -> list[list[Tenso
 def _forward(arguments: Arguments, has_aux: bool) -> tuple[Any, Any]:
     sources = arguments.sources()
     tensors = [s for s in sources if s is not None]
-    before = CARRIED.count
     first = run_forward(arguments, sources, [None] * len(sources), has_aux)
     values = first.values()
-    together = CARRIED.count == before and not any(t.requires_grad for t in tensors)
+    together = not first.user_ops and not any(t.requires_grad for t in tensors)
 
     def push(vectors: Sequence[Tensor | None]) -> list[Tensor]:
         left = iter(vectors)

@@ -138,6 +138,7 @@ class Pushed(NamedTuple):
     outs: Sequence[Any]
     structure: Structure | None
     rest: Any
+    user_ops: list[Any]  # the users' operations that were called
 
     def values(self) -> list[Any]:
         """Return the leaves of the result."""
@@ -171,11 +172,12 @@ def push(
         None if s is None else _changing(library, s, v)
         for s, v in zip(sources, vectors, strict=True)
     ]
-    result = run_wrapped(library, lambda: arguments.call(standing))
+    user_ops: list[Any] = []
+    result = run_wrapped(library, lambda: arguments.call(standing), user_ops=user_ops)
     out, rest = parts(arguments, result, has_aux)
     outs, structure = flatten(out)
     check_differentiable(arguments, outs, structure)
-    return Pushed(library, outs, structure, rest)
+    return Pushed(library, outs, structure, rest, user_ops)
 
 
 def _changing(library: TangentLibrary, source: Tensor, vector: Tensor | None) -> Tensor:

@@ -19,7 +19,7 @@ from pullback.ops.functions.creation import ones_like, zeros_like
 from pullback.ops.functions.diagonals import diag
 from pullback.ops.primitives.conversion import clone
 from pullback.transforms.arguments import RECORDING
-from pullback.transforms.constants import stand_for_arguments
+from pullback.transforms.levels import Level, close_levels
 
 __all__ = [
     "Pushforward",
@@ -47,8 +47,8 @@ class Pushforward:
 
     def __init__(self, outs: Sequence[Tensor], places: Sequence[Tensor]) -> None:
         self._outs, self._places = outs, places
-        roots = [o for o in outs if _tracked(o)]
-        self._cotangents = [_zero_leaf(o) for o in roots]
+        roots, level = [o for o in outs if _tracked(o)], Level()
+        self._cotangents = [_zero_leaf(o, level) for o in roots]
         self._pulled: Sequence[Tensor | None] = [None] * len(places)
         if roots:
             self._pulled = engine.pulled_back(roots, places, self._cotangents, True, True)
@@ -59,7 +59,7 @@ class Pushforward:
         None is for zero. The derivatives stay part of the graph if `kept`.
         """
         if kept:
-            stand_for_arguments([*self._cotangents, *self._places])
+            close_levels([*self._cotangents, *self._places])
         pairs = [
             (pulled, vector)
             for pulled, vector in zip(self._pulled, vectors, strict=True)
@@ -107,17 +107,18 @@ def _pushed(
 
 def places_of(tensors: Sequence[Any], along: Sequence[Any], kept: bool) -> list[Any]:
     """Return what stands for the arguments: for those that change a leaf, or a clone in a graph."""
+    level = Level()
     common = iter(in_one_library([t for t in tensors if isinstance(t, Tensor)]))
     return [
-        _place(next(common), v, kept) if isinstance(t, Tensor) else t
+        _place(next(common), v, kept, level) if isinstance(t, Tensor) else t
         for t, v in zip(tensors, along, strict=True)
     ]
 
 
-def _place(tensor: Tensor, vector: Any, kept: bool) -> Tensor:
+def _place(tensor: Tensor, vector: Any, kept: bool, level: Level) -> Tensor:
     if vector is None:
         return tensor if kept else tensor._alias()
-    return clone(tensor) if kept and _tracked(tensor) else new_leaf(tensor.data_array())
+    return clone(tensor) if kept and _tracked(tensor) else new_leaf(tensor.data_array(), level)
 
 
 def in_one_library(tensors: Sequence[Tensor]) -> Sequence[Tensor]:
@@ -132,12 +133,12 @@ def in_one_library(tensors: Sequence[Tensor]) -> Sequence[Tensor]:
     return tensors if library is None else [lifted(t, library) for t in tensors]
 
 
-def _zero_leaf(like: Tensor) -> Tensor:
+def _zero_leaf(like: Tensor, level: Level) -> Tensor:
     """Return zeros that require grad, in the array library of a tensor."""
     array = like.data_array()
     if array.__class__ is _ndarray:
-        return new_leaf(NUMPY.xp.zeros_like(array))
-    return new_leaf(lifted(zeros_like(like.detach()), library_of(array))._data)
+        return new_leaf(NUMPY.xp.zeros_like(array), level)
+    return new_leaf(lifted(zeros_like(like.detach()), library_of(array))._data, level)
 
 
 def pushed_by_elements(

@@ -21,7 +21,7 @@ from pullback.core.tensor.writes import WRITES, Writes
 from pullback.errors import InplaceError, compose
 from pullback.ops.functions.creation import zeros_like
 from pullback.transforms.arguments import RECORDING, Arguments, class_for, in_class
-from pullback.transforms.constants import reaches_others, stand_for_arguments
+from pullback.transforms.levels import Level, depends_on_outer_level
 from pullback.transforms.results import as_given, detached, leaves_as_given, parts
 from pullback.transforms.transformed import Function, name_of
 
@@ -39,13 +39,15 @@ class Recording:
         The leaves of `out`, and the containers that they stand in.
     inputs : list of Input
         The leaves of the arguments that have a derivative.
+    level : Level
+        That of the call, closed once a result of it that stays part of the graph goes out.
     keeps : bool
         Whether the result stays part of the graph.
     """
 
     def __init__(self, arguments: Arguments, has_aux: bool = False) -> None:
-        self.arguments = arguments
-        self._slots = arguments.inputs()
+        self.arguments, self.level = arguments, Level()
+        self._slots = arguments.inputs(self.level)
         self.inputs = [i for i in self._slots if i is not None]
         recorded = STATE.get().grad
         tensors = [None if i is None else i.tensor for i in self._slots]
@@ -53,12 +55,13 @@ class Recording:
         self.out, self.aux = parts(arguments, result, has_aux)
         self.outs, self.structure = flatten(self.out)
         self._auxiliary, self._aux_structure = flatten(self.aux) if has_aux else ([], None)
-        ours = {i.place._node for i in self.inputs}
         self.keeps = recorded and True in [
-            reaches_others(t, ours) for t in (*self.outs, *self._auxiliary) if _tracked(t)
+            depends_on_outer_level(t, self.level)
+            for t in (*self.outs, *self._auxiliary)
+            if _tracked(t)
         ]
         if self.keeps:
-            stand_for_arguments([i.place for i in self.inputs])
+            self.level.close()
 
     def value(self) -> Any:
         """Return the result as the caller gets it."""
@@ -106,7 +109,7 @@ class Recording:
         elif places and chosen and rows:
             found = engine.grad(chosen, places, cotangents, kept, recorded, True, True)
         if recorded:
-            stand_for_arguments(places)
+            self.level.close()
         return [_zeros(p, rows) if g is None else g for p, g in zip(places, found, strict=True)]
 
     def keeps_with(self, seeds: Sequence[Tensor]) -> bool:

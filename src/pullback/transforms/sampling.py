@@ -23,7 +23,7 @@ from pullback.errors import ArgumentError, ShapeError, compose
 from pullback.ops.functions.creation import asarray, zeros_like
 from pullback.ops.functions.random import Drawn, replayed, watched
 from pullback.ops.primitives.conversion import clone
-from pullback.transforms.arguments import RECORDING, WRAPPING, numpy_scalar
+from pullback.transforms.arguments import RECORDING, numpy_scalar
 from pullback.transforms.batching import stacked
 from pullback.transforms.called import (
     Called,
@@ -33,7 +33,13 @@ from pullback.transforms.called import (
     name_of_function,
     record_call,
 )
-from pullback.transforms.constants import differentiated, reaches_others, stand_for_arguments
+from pullback.transforms.levels import (
+    WRAPPING,
+    Level,
+    close_levels,
+    depends_on_outer_level,
+    levels_reopened,
+)
 from pullback.transforms.wrapped import boxed, part_of, run_within
 
 __all__ = ["call_by_sample", "call_operation", "each"]
@@ -117,45 +123,43 @@ class _Parts:
         """Return what belongs to each group of a tensor."""
         if not batched:
             return [_expanded(value, self.size) if self.together else value] * len(self.groups)
-        return [value] if self.together else _rows(value, True, False, self.size)
+        return [value] if self.together else _rows(value, True, None, self.size)
 
 
 def _expanded(value: Tensor, size: int) -> Any:
     return TENSORS.broadcast_to(value, (size, *value.shape))
 
 
-def _rows(value: Tensor, batched: bool, tracked: bool, count: int) -> list[Tensor]:
+def _rows(value: Tensor, batched: bool, level: Level | None, count: int) -> list[Tensor]:
     """Return what stands for an argument in the call for each sample."""
     array = value.data_array()
     if batched and array.__class__ is _ndarray and value._node is None:
         rows = [array[i, ...] for i in range(count)]
-        return [new_leaf(row) if tracked else box(row) for row in rows]
-    return [_place(value[i] if batched else value, tracked) for i in range(count)]
+        return [box(row) if level is None else new_leaf(row, level) for row in rows]
+    return [_place(value[i] if batched else value, level) for i in range(count)]
 
 
-def _place(value: Any, tracked: bool) -> Any:
-    """Return what stands for an argument: a leaf, or a clone in the graph, if it is tracked."""
-    if not tracked or not isinstance(value, Tensor):
+def _place(value: Tensor, level: Level | None) -> Tensor:
+    """Return what stands for an argument: a leaf of a level, if there is one, or a clone."""
+    if level is None:
         return value
-    return clone(value) if value.requires_grad else new_leaf(value.data_array())
+    return clone(value) if value.requires_grad else new_leaf(value.data_array(), level)
 
 
-def _seed(value: Tensor, tracked: bool) -> Tensor:
+def _seed(value: Tensor, level: Level | None) -> Tensor:
     """Return what stands for a cotangent, which is independent of the arguments to backward.
 
     What a batch holds of it may have been computed from what stood for them.
     """
-    return clone(value) if value.requires_grad else _place(value, tracked)
+    return clone(value) if value.requires_grad else _place(value, level)
 
 
 def _keeps(values: Sequence[Any]) -> bool:
     return STATE.get().grad and any(isinstance(v, Tensor) and v.requires_grad for v in values)
 
 
-def _reach_others(outs: Sequence[Tensor], places: Sequence[Any]) -> bool:
-    """Return whether results depend on what is differentiated by but the arguments."""
-    ours = {p._node for p in places if isinstance(p, Tensor)}
-    return STATE.get().grad and any(o.requires_grad and reaches_others(o, ours) for o in outs)
+def _depend_on_outer_level(outs: Sequence[Tensor], level: Level) -> bool:
+    return STATE.get().grad and any(depends_on_outer_level(o, level) for o in outs)
 
 
 class _Step(ABC):
@@ -199,12 +203,16 @@ class _BySample(_Step):
         """Return the results of parts, and what was recorded of those that are tracked."""
         kept, size, recorded = _keeps(values), info.batch_size, any(tracked)
         count = max(size, 1)
-        columns = [_rows(v, b, t, count) for v, b, t in zip(values, batched, tracked, strict=True)]
+        level = Level()
+        columns = [
+            _rows(v, b, level if t else None, count)
+            for v, b, t in zip(values, batched, tracked, strict=True)
+        ]
         groups = [_Group([column[i] for column in columns], []) for i in range(count)]
         run_in_mode(RECORDING if recorded else {}, self._run, groups, _draws(info, self.name))
         if not kept and recorded:
             outs = [out for group in groups for out in group.outs]
-            kept = _reach_others(outs, [p for group in groups for p in group.places])
+            kept = _depend_on_outer_level(outs, level)
         return _Parts(groups, size, False, kept or not recorded)
 
     def _run(self, groups: Sequence[_Group], draws: Iterator[AbstractContextManager[Any]]) -> None:
@@ -281,10 +289,10 @@ class _ByRule(_Step):
             for v, b, t in zip(values, batched, tracked, strict=True)
         ]
         in_dims = [0 if b or t else None for b, t in zip(batched, tracked, strict=True)]
-        kept = _keeps(values)
-        places = [_place(v, t) for v, t in zip(given, tracked, strict=True)]
+        kept, level = _keeps(values), Level()
+        places = [_place(v, level if t else None) for v, t in zip(given, tracked, strict=True)]
         outs = run_in_mode(RECORDING if any(tracked) else {}, self._by_rule, info, places, in_dims)
-        kept = kept or not any(tracked) or _reach_others(outs, places)
+        kept = kept or not any(tracked) or _depend_on_outer_level(outs, level)
         return _Parts([_Group(places, outs)], size, True, kept)
 
     def _by_rule(
@@ -331,36 +339,33 @@ class _Pull(_Step):
         tracked: Sequence[bool],
     ) -> _Parts:
         """Return the gradients of the arguments that are wanted."""
-        first = len(self._wanted)
+        first, level = len(self._wanted), Level()
         parts = self._parts.of_samples(info.batch_size)
         columns = [parts.split(v, b) for v, b in zip(values[first:], batched[first:], strict=True)]
+        levels = [level if t else None for t in tracked[first:]]
         recorded = any(tracked)
         kept = STATE.get().grad and (_keeps(values[first:]) or self._is_kept())
         places = [p for group in self._parts.groups for p in group.places]
-        with differentiated(places):  # once more
-            seeds = [
-                [_seed(c[k], t) for c, t in zip(columns, tracked[first:], strict=True)]
-                for k in range(len(parts.groups))
-            ]
+        with levels_reopened(places):  # once more
+            rows = range(len(parts.groups))
+            seeds = [[_seed(c[k], at) for c, at in zip(columns, levels, strict=True)] for k in rows]
             groups = [
-                _Group([*group.places, *s], [])
-                for group, s in zip(parts.groups, seeds, strict=True)
+                _Group([*group.places, *own], [])
+                for group, own in zip(parts.groups, seeds, strict=True)
             ]
             pairs = [*zip(parts.groups, groups, strict=True)]
+            chosen = [id(p) for group in parts.groups for p in self._chosen(group)]
             # What stands for an argument of several samples has a gradient by each of them.
-            chosen = [
-                id(p)
-                for g in parts.groups
-                for p, w in zip(g.places, self._wanted, strict=False)
-                if w
-            ]
             shared = len({*chosen}) < len(chosen)
             for part in [[pair] for pair in pairs] if shared else [pairs]:
                 run_in_mode(RECORDING, self._pull, part, kept or recorded)
         if kept or recorded:
-            new = [p for group in groups for p in group.places[first:]]
-            stand_for_arguments([p for p in [*places, *new] if p._node is not None])
+            close_levels(places)
+            level.close()
         return _Parts(groups, parts.size, parts.together, kept or not recorded)
+
+    def _chosen(self, group: _Group) -> list[Tensor]:
+        return [p for p, w in zip(group.places, self._wanted, strict=False) if w]
 
     def _is_kept(self) -> bool:
         return self._parts.kept and bool(self._parts.groups)
@@ -374,7 +379,7 @@ class _Pull(_Step):
                 if out.requires_grad:
                     roots.append(out)
                     cotangents.append(seed)
-            chosen += [p for p, w in zip(group.places, self._wanted, strict=False) if w]
+            chosen += self._chosen(group)
             variables += [p for p in pulled.places if p.requires_grad]
         found: Sequence[Tensor | None] = [None] * len(chosen)
         if roots:

@@ -6,7 +6,6 @@ from typing import Any
 
 from pullback.errors import ArgumentError, ArgumentTypeError, compose
 from pullback.transforms.arguments import Arguments
-from pullback.transforms.constants import stand_for_arguments
 from pullback.transforms.directions import as_tensor, directions
 from pullback.transforms.recording import Recording
 from pullback.transforms.results import check_differentiable
@@ -74,7 +73,7 @@ class VectorJacobianProduct:
 
     def __init__(self, recording: Recording) -> None:
         self._recording = recording
-        stand_for_arguments([i.place for i in recording.inputs])
+        recording.level.close()
 
     def __call__(self, cotangent: Any, /) -> Any:
         """Return a tuple of gradients, one for each argument."""

@@ -20,7 +20,7 @@ from pullback.ops.functions.creation import asarray
 from pullback.ops.functions.random import Drawn, replayed, watched
 from pullback.transforms.arguments import class_for, numpy_scalar
 from pullback.transforms.batches import BatchLibrary, batches
-from pullback.transforms.constants import reaches_others
+from pullback.transforms.levels import depends_on_outer_level
 from pullback.transforms.mapped_axes import (
     Leaf,
     argument_leaves,
@@ -241,7 +241,7 @@ def _part(library: BatchLibrary, value: Tensor) -> tuple[Tensor, bool]:
         part, has_axis = value, False
     else:
         part, has_axis = tensor_of_part(array.value, value.__class__), array.batched
-    if part.requires_grad and not reaches_others(part):
+    if part.requires_grad and not depends_on_outer_level(part):
         part = part._alias()  # it depends on nothing that can be differentiated by
     return part, has_axis
 

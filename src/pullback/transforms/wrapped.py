@@ -34,7 +34,8 @@ from pullback.ops.primitives.arithmetic import add_p, div_p, mul_p, neg_p, sub_p
 from pullback.ops.primitives.products import matmul_p
 from pullback.ops.primitives.reductions import sum_p
 from pullback.ops.primitives.shape import broadcast_to_p, permute_p, reshape_p
-from pullback.transforms.arguments import WRAPPING, Running, in_class
+from pullback.transforms.arguments import in_class
+from pullback.transforms.levels import WRAPPING, Running
 from pullback.transforms.pushing import in_one_library
 
 __all__ = [
@@ -436,15 +437,18 @@ def run_wrapped(
     size: int = 0,
     randomness: str = "",
     given: Sequence[Tensor] = (),
+    user_ops: list[Any] | None = None,
 ) -> Any:
     """Call the function of a transform, in which new tensors are arrays of its library.
 
-    Tensors that it is given as they came may have a derivative by what is outside.
+    Tensors that it is given as they came may have a derivative by what is outside. The users'
+    operations that are called in it are added to `user_ops`.
     """
     outer, making, around = WRAPPING.get(), MAKING.get(), WRITES.get()
     writes = Writes(around, library)
+    running = Running(library, next_seq(), size, randomness, [] if user_ops is None else user_ops)
     try:
-        WRAPPING.set((*outer, Running(library, next_seq(), size, randomness)))
+        WRAPPING.set((*outer, running))
         MAKING.set(library)
         WRITES.set(writes)
         places = {t._node for t in given if t.requires_grad}

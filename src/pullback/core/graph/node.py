@@ -379,12 +379,14 @@ class AccumulateGrad(WideNode):
     alive by a graph and no reference cycle goes through ``.grad``.
     """
 
-    __slots__ = ("leaf", "post_hooks")
+    __slots__ = ("leaf", "level", "post_hooks")
     runs = False
+    level: Any  # of a transform, for whose arguments the leaf stands; None for a user's leaf
 
     def __init__(self, leaf: Any) -> None:
         fill(self, _ACCUMULATE, 0).record = ()
         self.leaf = weakref.ref(leaf)
+        self.level = None
         self.post_hooks: dict[int, Callable[..., Any]] = {}
 
     @property

@@ -585,12 +585,15 @@ def tensor_class(args: Sequence[Any]) -> type[Tensor]:
     return cls
 
 
-def new_leaf(array: Any, counter: Any = None, cls: type[Tensor] | None = None) -> Tensor:
-    """Return a leaf that requires grad, of an array of numbers that have a gradient."""
+def new_leaf(
+    array: Any, level: Any, counter: Any = None, cls: type[Tensor] | None = None
+) -> Tensor:
+    """Return a leaf that requires grad, at a level of a transform; its numbers have a gradient."""
     tensor = (cls or Tensor)()
     tensor._data, tensor._counter = array, counter
     tensor._base = tensor._grad = None
-    tensor._node = AccumulateGrad(tensor)
+    tensor._node = node = AccumulateGrad(tensor)
+    node.level = level
     return tensor
 
 
