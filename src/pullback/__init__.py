@@ -136,7 +136,7 @@ from pullback.transforms import (checkpoint, elementwise_grad, grad, hessian,
 # the modules
 from pullback import (autograd, check, cuda, errors, fft, implicit, interop, linalg, nn, optim,
     optimize, special)
-from pullback.transforms import surrogate
+from pullback.transforms.api import surrogate
 
 __version__ = "0.1.0"
 

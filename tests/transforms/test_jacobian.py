@@ -336,7 +336,7 @@ def test_hooks_see_one_row_at_a_time():
 
 @pytest.mark.parametrize("transform", [pb.jacrev, pb.jacfwd])
 def test_a_large_jacobian_is_computed_in_parts(transform, monkeypatch):
-    monkeypatch.setattr(sys.modules["pullback.transforms.jacobian"], "_MOST_AT_ONCE", 100)
+    monkeypatch.setattr(sys.modules["pullback.transforms.api.jacobian"], "_MOST_AT_ONCE", 100)
     x = np.linspace(0.1, 1.0, 40)
     np.testing.assert_allclose(transform(lambda x: x.cumsum() ** 2)(x)[:, 0], 2 * x.cumsum())
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.transforms import surrogate as module
+from pullback.transforms.api import surrogate as module
 
 X = np.array([0.2, -1.7, 2.5])
 

@@ -9,7 +9,7 @@ from pullback.errors import ShapeError, compose
 from pullback.implicit.reading import tensor_of
 from pullback.ops.functions.pointwise import clamp, where
 from pullback.ops.functions.sorting import searchsorted
-from pullback.transforms.results import value_as_given
+from pullback.transforms.api.recording import value_as_given
 
 __all__ = ["interp"]
 

@@ -27,8 +27,8 @@ from pullback.core.tensor.tensor import Tensor, as_array, box
 from pullback.errors import InplaceError
 from pullback.implicit.solution import differs
 from pullback.ops.functions.creation import zeros_like
-from pullback.transforms.tangents import TangentLibrary
-from pullback.transforms.wrapped import Wrapped, WrappedLibrary, boxed, part_of
+from pullback.transforms.forward.array import TangentLibrary
+from pullback.transforms.wrapped import TransformLibrary, Wrapped, boxed, part_of
 
 __all__ = ["constant", "integral_to", "solution_at", "solution_from"]
 
@@ -119,7 +119,7 @@ def _integral(f: Integrand, limit: Tensor, own: Node | None, like: Tensor, leads
     """Return the integral, of the form of `like`; `own` is the node of the limit for f."""
     library: Any = join([library_of(t.data_array()) for t in (limit, like)])
     limit, like = lifted(limit, library), lifted(like, library)
-    if isinstance(library, WrappedLibrary):
+    if isinstance(library, TransformLibrary):
         array = on_parts(_of_parts, f, limit.data_array(), own, library)
     else:
         array = zeros_like(like).data_array()
@@ -134,7 +134,7 @@ def _of_parts(f: Integrand, limit: Any, own: Node | None, library: Any) -> Any:
     inner, along = boxed(limit.value), getattr(limit, "tangent", None)
 
     def wrapped(at: Tensor, inner: Tensor, *tangent: Any) -> Any:
-        changing = library.made(part_of(inner), *tangent) if tangent else library.lift(inner)
+        changing = library.array_class(part_of(inner), *tangent) if tangent else library.lift(inner)
         return lifted(f(at, box(changing, own)), library).data_array()
 
     def tangent(at: Tensor, inner: Tensor) -> Any:
@@ -145,12 +145,12 @@ def _of_parts(f: Integrand, limit: Any, own: Node | None, library: Any) -> Any:
     here = wrapped(constant(inner), inner)
     value = zeros_like(boxed(here.value)) if value is None else value
     if not isinstance(library, TangentLibrary):
-        return library.made(part_of(value), here.batched)
+        return library.array_class(part_of(value), here.batched)
     change = integral_to(lambda *at: boxed(tangent(*at)), inner)
     if along is not None:
         moved = boxed(along) * boxed(wrapped(inner, inner).value)
         change = moved if change is None else change + moved
-    return library.made(part_of(value), None if change is None else part_of(change))
+    return library.array_class(part_of(value), None if change is None else part_of(change))
 
 
 def _pulled(f: Integrand, g: Tensor, target: Node, like: Tensor) -> Integrand:

@@ -14,9 +14,9 @@ from pullback.ops.declare import sampled
 from pullback.ops.functions.creation import asarray
 from pullback.ops.functions.data_types import finfo
 from pullback.ops.functions.joining import stack
-from pullback.transforms.checkpoint import checkpoint
-from pullback.transforms.results import value_as_given
-from pullback.transforms.transformed import name_of
+from pullback.transforms.api.arguments import name_of
+from pullback.transforms.api.checkpoint import checkpoint
+from pullback.transforms.api.recording import value_as_given
 
 __all__ = ["odeint"]
 

@@ -6,9 +6,9 @@ from typing import Any
 
 from pullback.arrays import NUMPY, is_array
 from pullback.core.custom.pytree import leaves
-from pullback.core.tensor.tensor import Tensor, tensor_class
+from pullback.core.tensor.tensor import Tensor, in_class, tensor_class
 from pullback.ops.functions.creation import asarray
-from pullback.transforms.arguments import class_for, in_class
+from pullback.transforms.api.arguments import class_for
 
 __all__ = ["state_of", "tensor_of"]
 

@@ -20,7 +20,7 @@ from pullback.ops.functions.creation import arange, asarray
 from pullback.ops.functions.data_types import finfo
 from pullback.ops.functions.linear_algebra import inv, solve
 from pullback.ops.functions.pointwise import where
-from pullback.transforms.jacobian import jacrev
+from pullback.transforms.api.jacobian import jacrev
 
 __all__ = ["Residual", "jacobian_of", "newton_step", "refined"]
 

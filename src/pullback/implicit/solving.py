@@ -22,9 +22,9 @@ from pullback.ops.functions.diagonals import diag
 from pullback.ops.functions.linear_algebra import cholesky, eigvalsh, solve
 from pullback.ops.functions.matrix_functions import cholesky_solve
 from pullback.ops.functions.pointwise import where
-from pullback.transforms.grad import grad
-from pullback.transforms.results import value_as_given
-from pullback.transforms.transformed import name_of
+from pullback.transforms.api.arguments import name_of
+from pullback.transforms.api.grad import grad
+from pullback.transforms.api.recording import value_as_given
 
 __all__ = ["argmin", "fixed_point", "linear_solve", "root"]
 

@@ -10,7 +10,7 @@ from pullback.optimize.bounds import bounds_of
 from pullback.optimize.functions import Residual
 from pullback.optimize.optional import optional
 from pullback.optimize.vector import Vector
-from pullback.transforms.transformed import name_of
+from pullback.transforms.api.arguments import name_of
 
 __all__ = ["least_squares", "root"]
 

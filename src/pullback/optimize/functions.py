@@ -28,18 +28,17 @@ from pullback.errors import (
 from pullback.implicit.reading import tensor_of
 from pullback.ops.functions.creation import ones_like
 from pullback.optimize.vector import Array, Vector, flat
-from pullback.transforms.arguments import Arguments
-from pullback.transforms.grad import Gradient
-from pullback.transforms.jacobian import blocks_of
-from pullback.transforms.recording import Recording
-from pullback.transforms.results import (
+from pullback.transforms.api.arguments import Arguments, name_of
+from pullback.transforms.api.grad import Gradient
+from pullback.transforms.api.jacobian import blocks_of
+from pullback.transforms.api.recording import (
+    Recording,
     check_real,
     check_scalar,
     check_tensor,
     detached,
     leaves_as_given,
 )
-from pullback.transforms.transformed import name_of
 
 __all__ = ["Objective", "Residual"]
 
@@ -265,7 +264,7 @@ class Residual(_Function):
 def _matrix(recording: Recording) -> Array:
     """Return the derivatives of a recorded result by what it was computed from, as a matrix."""
     rows = [
-        np.hstack([flat([b]).reshape((-1, i.place.numel())) for b, i in pairs])
+        np.hstack([flat([b]).reshape((-1, i.leaf.numel())) for b, i in pairs])
         for pairs in (
             list(zip(blocks, recording.inputs, strict=True)) for blocks in blocks_of(recording)
         )

@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 
 from pullback.arrays import DTYPES, is_array, library_of
-from pullback.core.custom.pytree import children, leaves, map_leaves
+from pullback.core.custom.pytree import children, leaves, map_leaves, named_leaves, path_of
 from pullback.core.tensor.tensor import Tensor, box
 from pullback.errors import ArgumentError, ArgumentTypeError, DTypeError, compose, warn_user
-from pullback.transforms.arguments import Arguments, named_leaves, numpy_scalar, path_of
+from pullback.transforms.api.arguments import Arguments
+from pullback.transforms.wrapped import numpy_scalar
 
 __all__ = ["Array", "Vector", "flat"]
 

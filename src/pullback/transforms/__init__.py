@@ -1,13 +1,19 @@
 """Transforms: functions that take a function and compute its derivatives."""
 
-from pullback.transforms.checkpoint import checkpoint
-from pullback.transforms.grad import elementwise_grad, grad, value_and_grad
-from pullback.transforms.hessian import hessian, hessian_vector_product, hvp, vhp
-from pullback.transforms.jacobian import jacfwd, jacobian, jacrev
-from pullback.transforms.jvp import jvp, linearize
-from pullback.transforms.packing import save_as, save_on_cpu
-from pullback.transforms.vjp import vjp
-from pullback.transforms.vmap import vmap
+from pullback.transforms.api.checkpoint import checkpoint
+from pullback.transforms.api.grad import elementwise_grad, grad, value_and_grad, vjp
+from pullback.transforms.api.jacobian import (
+    hessian,
+    hessian_vector_product,
+    hvp,
+    jacfwd,
+    jacobian,
+    jacrev,
+    vhp,
+)
+from pullback.transforms.api.jvp import jvp, linearize
+from pullback.transforms.api.saved_tensors import save_as, save_on_cpu
+from pullback.transforms.api.vmap import vmap
 
 __all__ = [
     "checkpoint",

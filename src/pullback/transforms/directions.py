@@ -11,7 +11,7 @@ from numbers import Number
 from typing import Any
 
 from pullback.arrays import NUMPY, is_array, join, library_of
-from pullback.core.custom.pytree import Structure, children
+from pullback.core.custom.pytree import Structure, children, path_of
 from pullback.core.tensor.tensor import Tensor, box
 from pullback.errors import (
     ArgumentError,
@@ -22,7 +22,6 @@ from pullback.errors import (
     compose,
 )
 from pullback.ops.functions.creation import asarray
-from pullback.transforms.arguments import path_of
 
 __all__ = ["as_tensor", "directions", "is_differentiable"]
 

@@ -21,6 +21,7 @@ from pullback.core.graph.node import AccumulateGrad, edges_of, next_seq
 from pullback.core.tensor.tensor import Tensor
 
 __all__ = [
+    "RECORDING",
     "WRAPPING",
     "Level",
     "Running",
@@ -30,6 +31,8 @@ __all__ = [
     "levels_reopened",
 ]
 
+# The changes of the mode in which a transform runs a function that it differentiates.
+RECORDING = {"grad": True, "inference": False}
 # From the start of a first run to that of the second, for each that is running: not seen there.
 _UNSEEN: ContextVar[tuple[tuple[int, int], ...]] = ContextVar("pullback_unseen", default=())
 

@@ -14,10 +14,19 @@ from contextvars import ContextVar
 from traceback import clear_frames
 from typing import Any
 
-from pullback.arrays import DTYPES, DType, WrappingLibrary, dtype_of, is_array, library_of
+from pullback.arrays import (
+    DTYPES,
+    NUMPY,
+    DType,
+    WrappingLibrary,
+    dtype_of,
+    is_array,
+    join,
+    library_of,
+)
 from pullback.core.backward.collect import collect
 from pullback.core.custom.pytree import children, map_leaves, rebuild
-from pullback.core.function.dispatch import beside
+from pullback.core.function.dispatch import THEIRS, UNFIT, beside, kernel_of, lifted
 from pullback.core.function.handed import TENSORS
 from pullback.core.function.primitive import Primitive
 from pullback.core.function.record import apply
@@ -25,7 +34,7 @@ from pullback.core.function.tensor_library import TENSOR_LIBRARY, library_of_par
 from pullback.core.graph.modes import MAKING, STATE
 from pullback.core.graph.node import next_seq
 from pullback.core.tensor.endings import run_in_call
-from pullback.core.tensor.tensor import Tensor, as_array, box
+from pullback.core.tensor.tensor import Tensor, as_array, box, in_class
 from pullback.core.tensor.versions import shared_counter
 from pullback.core.tensor.writes import WRITES, Writes
 from pullback.errors import GraphError, compose
@@ -34,23 +43,25 @@ from pullback.ops.primitives.arithmetic import add_p, div_p, mul_p, neg_p, sub_p
 from pullback.ops.primitives.products import matmul_p
 from pullback.ops.primitives.reductions import sum_p
 from pullback.ops.primitives.shape import broadcast_to_p, permute_p, reshape_p
-from pullback.transforms.arguments import in_class
 from pullback.transforms.levels import WRAPPING, Running
-from pullback.transforms.pushing import in_one_library
 
 __all__ = [
     "BY_CLASS",
     "Space",
+    "TransformLibrary",
     "Wrapped",
-    "WrappedLibrary",
     "all_boxed",
     "boxed",
     "depth_beyond",
+    "in_one_library",
+    "is_numbers",
     "is_part",
+    "numpy_scalar",
     "on_part",
     "part_of",
     "part_with_graph_of",
     "plain",
+    "results_in",
     "results_of",
     "run_within",
     "run_wrapped",
@@ -58,6 +69,8 @@ __all__ = [
     "unboxed",
 ]
 
+_ndarray = NUMPY.array_types[0]
+numpy_scalar = NUMPY.xp.generic
 _BINARY = "add sub mul truediv floordiv mod pow matmul and_ or_ xor lt le gt ge eq ne"
 _UNARY = "neg pos invert abs"
 
@@ -79,7 +92,7 @@ class Wrapped:
     __array_ufunc__ = None
     __slots__ = ("value",)
     __hash__ = None  # type: ignore[assignment]
-    library: WrappedLibrary
+    library: TransformLibrary
     value: Any
 
     @property
@@ -222,6 +235,18 @@ def boxed(value: Any) -> Any:
     return value if isinstance(value, Tensor) else box(value)
 
 
+def in_one_library(tensors: Sequence[Tensor]) -> Sequence[Tensor]:
+    """Return tensors in the array library of all of them.
+
+    A leaf that is wrapped only later would be taken for one from outside, see `lifted`.
+    """
+    arrays = [t.data_array() for t in tensors]
+    if len({array.__class__ for array in arrays}) < 2:
+        return tensors
+    library = join(map(library_of, arrays))
+    return tensors if library is None else [lifted(t, library) for t in tensors]
+
+
 def is_part(value: Any) -> bool:
     """Return whether an array may hold a value; else it is one of Python's numbers."""
     return isinstance(value, Tensor) or is_array(value)
@@ -283,7 +308,7 @@ class Space:
         return lambda *arrays, **settings: unboxed(op.public(*all_boxed(arrays), **settings))
 
 
-class WrappedLibrary(WrappingLibrary):
+class TransformLibrary(WrappingLibrary):
     """What the libraries of such arrays have in common, one library for each rank.
 
     Parameters
@@ -298,8 +323,10 @@ class WrappedLibrary(WrappingLibrary):
     def __init__(self, kind: str, rank: int, base: type[Wrapped]) -> None:
         super().__init__(f"{kind}{rank}", Space(), rank)
         name = f"{base.__name__}{rank}"
-        self.made: Callable[..., Any] = type(name, (base,), {"__slots__": (), "library": self})
-        self.array_types = (self.made,)
+        self.array_class: Callable[..., Any] = type(
+            name, (base,), {"__slots__": (), "library": self}
+        )
+        self.array_types = (self.array_class,)
 
     run: Callable[..., Any]  # by each kind of library
 
@@ -406,6 +433,30 @@ def results_of(op: Primitive, tensors: Sequence[Any], settings: dict[str, Any]) 
     return [op.public(*tensors, **settings)]
 
 
+def is_numbers(value: Any) -> bool:
+    """Return whether an input of an operation has axes; else it is one of Python's numbers."""
+    return hasattr(value, "shape")
+
+
+def results_in(xp: Any, op: Primitive, values: Sequence[Any], settings: dict[str, Any]) -> Any:
+    """Return the list of results of an operation on tensors, or on the default library's arrays."""
+    if xp is TENSORS:
+        return results_of(op, values, settings)
+    kernel, floats = op.kernels.get(_ndarray) or kernel_of(op, _ndarray)
+    is_quick = True
+    for value in values:
+        if value.__class__ is _ndarray and value.dtype not in floats:
+            is_quick = False
+    try:
+        found = kernel(*values, **settings) if is_quick else op.forward(xp, *values, **settings)
+    except (*UNFIT, *THEIRS):  # says what is wrong, or does what the kernel cannot
+        tensors = [boxed(v) if is_numbers(v) else v for v in values]
+        return [t.data_array() for t in results_of(op, tensors, settings)]
+    if found.__class__ is _ndarray and not op.multi:
+        return (found,)
+    return [NUMPY.tidy(r) for r in (found if op.multi else (found,))]
+
+
 def on_part(name: str, parts: Sequence[Any], settings: Any, named: Any) -> Any:
     """Call a method of the library of parts; a second array comes last."""
     libraries = [library_of_part(p) for p in parts if is_part(p)]
@@ -432,7 +483,7 @@ def depth_beyond(tensors: Sequence[Tensor | None]) -> int:
 
 
 def run_wrapped(
-    library: WrappedLibrary,
+    library: TransformLibrary,
     function: Callable[[], Any],
     size: int = 0,
     randomness: str = "",
@@ -481,7 +532,7 @@ def _apart_from(writes: Writes, result: Any) -> Any:
     return map_leaves(other, result)
 
 
-def run_within(library: WrappedLibrary, function: Callable[..., Any], *args: Any) -> Any:
+def run_within(library: TransformLibrary, function: Callable[..., Any], *args: Any) -> Any:
     """Call a function, perhaps a user's, of what arrays of a library hold: outside of its depth.
 
     Arrays of this depth that the function closes over are none of its own: see `is_apart`.

@@ -26,9 +26,9 @@ from pullback.core.backward.api import grad
 from pullback.core.graph.modes import enable_grad, is_grad_enabled
 from pullback.core.tensor.tensor import Tensor, box
 from pullback.errors import GraphError
-from pullback.transforms.jvp import jvp as pushforward
-from pullback.transforms.vjp import vjp as pullback_of
-from pullback.transforms.vmap import vmap as vectorized
+from pullback.transforms.api.grad import vjp as pullback_of
+from pullback.transforms.api.jvp import jvp as pushforward
+from pullback.transforms.api.vmap import vmap as vectorized
 
 _SCALES = (1.0, 0.97, 0.94)  # of the samples of a batch, which stay in about every domain
 _MAX_PAIRS = 6

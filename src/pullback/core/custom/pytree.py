@@ -127,3 +127,21 @@ def unflatten(structure: Structure | None, values: Sequence[Any]) -> Any:
 def _unflattened(structure: Structure, values: Iterator[Any]) -> Any:
     items = [next(values) if s is None else _unflattened(s, values) for s in structure.items]
     return rebuild(structure.like, items)
+
+
+def named_leaves(name: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """Yield everything that is not a container, each with its path."""
+    items = children(value)
+    if items is None:
+        yield name, value
+        return
+    for key, item in items:
+        yield from named_leaves(path_of(name, value, key), item)
+
+
+def path_of(name: str, container: Any, key: Any) -> str:
+    """Name an item of a container as Python would reach it."""
+    by_key = isinstance(container, (dict, list)) or (
+        isinstance(container, tuple) and not hasattr(container, "_fields")
+    )
+    return f"{name}[{key!r}]" if by_key else f"{name}.{key}"

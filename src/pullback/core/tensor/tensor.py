@@ -640,6 +640,13 @@ def _values(tensor: Tensor) -> Any:
     return library_of(array).to_numpy(array)
 
 
+def in_class(tensor: Tensor, cls: type[Tensor]) -> Tensor:
+    """Return a tensor in a class: the same values, node and memory."""
+    if tensor.__class__ is cls:
+        return tensor
+    return box(tensor.data_array(), tensor._node, shared_counter(tensor), cls)
+
+
 def as_array(value: Any) -> Any:
     """Return a result of bare arithmetic as an array: NumPy gives scalars for 0 dimensions."""
     return value if is_array(value) else NUMPY.tidy(value)

@@ -13,7 +13,7 @@ from pullback.errors import ArgumentTypeError, AutogradError, GraphError, compos
 from pullback.implicit.reading import tensor_of
 from pullback.ops.functions.data_types import astype, result_type
 from pullback.ops.functions.joining import stack
-from pullback.transforms.results import value_as_given
+from pullback.transforms.api.recording import value_as_given
 
 __all__ = [
     "are_scipys",

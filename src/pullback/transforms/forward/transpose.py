@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pullback.arrays import NUMPY, join, library_of
+from pullback.arrays import NUMPY, library_of
 from pullback.core.backward import api as engine
 from pullback.core.function.dispatch import lifted
 from pullback.core.graph.modes import STATE, run_in_mode
@@ -18,17 +18,10 @@ from pullback.errors import GraphError, compose
 from pullback.ops.functions.creation import ones_like, zeros_like
 from pullback.ops.functions.diagonals import diag
 from pullback.ops.primitives.conversion import clone
-from pullback.transforms.arguments import RECORDING
-from pullback.transforms.levels import Level, close_levels
+from pullback.transforms.levels import RECORDING, Level, close_levels
+from pullback.transforms.wrapped import in_one_library
 
-__all__ = [
-    "Pushforward",
-    "in_one_library",
-    "places_of",
-    "pushed",
-    "pushed_by_elements",
-    "unit_seeds",
-]
+__all__ = ["Pushforward", "jvp_by_rows", "jvp_by_transpose", "stand_ins", "unit_seeds"]
 
 _ndarray = NUMPY.array_types[0]
 MOST_ELEMENTS = 1000  # of results whose derivative is computed one by one
@@ -72,7 +65,7 @@ class Pushforward:
         return [next(found) if _tracked(o) else None for o in self._outs]
 
 
-def pushed(
+def jvp_by_transpose(
     function: Callable[..., Sequence[Tensor]], tensors: Sequence[Any], along: Sequence[Any]
 ) -> list[tuple[Tensor, Tensor | None]]:
     """Return each result of a function, with its derivative along the vectors `along`.
@@ -86,16 +79,16 @@ def pushed(
         grad among them stays in the graph, if gradients are recorded.
     """
     kept = STATE.get().grad and any(map(_tracked, (*tensors, *along)))
-    return run_in_mode(RECORDING, _pushed, function, tensors, along, kept)  # type: ignore[no-any-return]
+    return run_in_mode(RECORDING, _jvp, function, tensors, along, kept)  # type: ignore[no-any-return]
 
 
-def _pushed(
+def _jvp(
     function: Callable[..., Sequence[Tensor]],
     tensors: Sequence[Any],
     along: Sequence[Any],
     kept: bool,
 ) -> list[tuple[Tensor, Tensor | None]]:
-    places = places_of(tensors, along, kept)
+    places = stand_ins(tensors, along, kept)
     outs = function(*places)
     vectors = [v for v in along if v is not None]
     if not vectors:
@@ -105,7 +98,7 @@ def _pushed(
     return [(o if kept else box(o.data_array()), d) for o, d in zip(outs, found, strict=True)]
 
 
-def places_of(tensors: Sequence[Any], along: Sequence[Any], kept: bool) -> list[Any]:
+def stand_ins(tensors: Sequence[Any], along: Sequence[Any], kept: bool) -> list[Any]:
     """Return what stands for the arguments: for those that change a leaf, or a clone in a graph."""
     level = Level()
     common = iter(in_one_library([t for t in tensors if isinstance(t, Tensor)]))
@@ -121,18 +114,6 @@ def _place(tensor: Tensor, vector: Any, kept: bool, level: Level) -> Tensor:
     return clone(tensor) if kept and _tracked(tensor) else new_leaf(tensor.data_array(), level)
 
 
-def in_one_library(tensors: Sequence[Tensor]) -> Sequence[Tensor]:
-    """Return tensors in the array library of all of them.
-
-    A leaf that is wrapped only later would be taken for one from outside, see `lifted`.
-    """
-    arrays = [t.data_array() for t in tensors]
-    if len({array.__class__ for array in arrays}) < 2:
-        return tensors
-    library = join(map(library_of, arrays))
-    return tensors if library is None else [lifted(t, library) for t in tensors]
-
-
 def _zero_leaf(like: Tensor, level: Level) -> Tensor:
     """Return zeros that require grad, in the array library of a tensor."""
     array = like.data_array()
@@ -141,27 +122,27 @@ def _zero_leaf(like: Tensor, level: Level) -> Tensor:
     return new_leaf(lifted(zeros_like(like.detach()), library_of(array))._data, level)
 
 
-def pushed_by_elements(
+def jvp_by_rows(
     name: str,
     function: Callable[..., Sequence[Tensor]],
     tensors: Sequence[Any],
     along: Sequence[Any],
 ) -> list[tuple[Tensor, Tensor | None]]:
-    """Do the same as `pushed` by one backward pass for each element of the results.
+    """Do the same as `jvp_by_transpose` by one backward pass for each element of the results.
 
     For a backward that cannot be recorded. The derivatives are no part of any graph. Errors name
     the operation.
     """
-    return run_in_mode(RECORDING, _pushed_by_elements, name, function, tensors, along)  # type: ignore[no-any-return]
+    return run_in_mode(RECORDING, _jvp_by_rows, name, function, tensors, along)  # type: ignore[no-any-return]
 
 
-def _pushed_by_elements(
+def _jvp_by_rows(
     name: str,
     function: Callable[..., Sequence[Tensor]],
     tensors: Sequence[Any],
     along: Sequence[Any],
 ) -> list[tuple[Tensor, Tensor | None]]:
-    places = places_of(tensors, along, False)
+    places = stand_ins(tensors, along, False)
     outs = function(*places)
     count = sum(o.numel() for o in outs if _tracked(o))
     if count > MOST_ELEMENTS:

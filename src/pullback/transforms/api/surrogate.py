@@ -12,7 +12,7 @@ from typing import Any
 from pullback.core.custom.define import autograd_function
 from pullback.errors import ArgumentError, ArgumentTypeError, ShapeError, compose
 from pullback.ops.functions.creation import asarray
-from pullback.transforms.transformed import name_of
+from pullback.transforms.api.arguments import name_of
 
 __all__ = ["clip_gradient", "reverse_gradient", "straight_through"]
 

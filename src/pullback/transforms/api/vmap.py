@@ -1,7 +1,7 @@
 """`vmap`: a function of one sample as a function of many.
 
-Owns the call: which arguments have an axis of samples, chunks, and results with their axis. What a
-batch computes is the business of batches.py.
+Owns the call: ``in_axes`` and ``out_axes``, one axis for a whole container or a container of axes
+of its form; chunks; and results with their axis. What a batch computes is the business of batch/.
 """
 
 from __future__ import annotations
@@ -9,29 +9,26 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from typing import Any, NamedTuple
 
 from pullback.arrays import is_array, library_of
-from pullback.core.custom.pytree import flatten, unflatten
+from pullback.core.custom.pytree import children, flatten, named_leaves, path_of, unflatten
 from pullback.core.function.handed import TENSORS
 from pullback.core.tensor.tensor import Tensor, box
-from pullback.errors import ArgumentError, ArgumentTypeError, compose
+from pullback.errors import ArgumentError, ArgumentTypeError, ShapeError, TensorIndexError, compose
 from pullback.ops.functions.creation import asarray
 from pullback.ops.functions.random import Drawn, replayed, watched
-from pullback.transforms.arguments import class_for, numpy_scalar
-from pullback.transforms.batches import BatchLibrary, batches
+from pullback.transforms.api.arguments import Function, Transformed, class_for, name_of
+from pullback.transforms.api.recording import leaves_as_given
+from pullback.transforms.batch.array import BatchLibrary, batches
 from pullback.transforms.levels import depends_on_outer_level
-from pullback.transforms.mapped_axes import (
-    Leaf,
-    argument_leaves,
-    axis_within,
-    is_numeric,
-    matched,
-    size_of_batch,
+from pullback.transforms.wrapped import (
+    depth_beyond,
+    numpy_scalar,
+    part_of,
+    run_wrapped,
+    tensor_of_part,
 )
-from pullback.transforms.results import leaves_as_given
-from pullback.transforms.transformed import Function, Transformed, name_of
-from pullback.transforms.wrapped import depth_beyond, part_of, run_wrapped, tensor_of_part
 
 __all__ = ["for_rows", "vmap"]
 
@@ -191,7 +188,9 @@ class Vmapped(Transformed):
         """Return the results for samples whose axis comes first."""
         size = next(x.shape[0] for x in samples if x is not None)
         standing = [
-            leaf.value if x is None else box(library.made(part_of(x)), cls=class_for(leaf.value))
+            leaf.value
+            if x is None
+            else box(library.array_class(part_of(x)), cls=class_for(leaf.value))
             for leaf, x in zip(found, samples, strict=True)
         ]
         new_args, new_kwargs = unflatten(flatten([list(args), kwargs])[1], standing)
@@ -283,7 +282,7 @@ def for_rows(
     for start in range(0, count, at_once):
         block = rows(start, start + at_once)
         library = batches(depth_beyond([block]))
-        row, size = box(library.made(part_of(block)), cls=block.__class__), len(block)
+        row, size = box(library.array_class(part_of(block)), cls=block.__class__), len(block)
         found = run_wrapped(library, functools.partial(function, row), size, "error")
         parts = [_part(library, tensor) for tensor in found]
         blocks.append([part if stacked else _repeated(part, size) for part, stacked in parts])
@@ -304,3 +303,132 @@ def _apart(result: Tensor, given: Sequence[Any]) -> Tensor:
     if library.owns(array) and all(array is not a for a in arrays):
         return result if result._base is None else box(array, cls=result.__class__)
     return box(library.copy(array), cls=result.__class__)
+
+
+# -- mapped axes -----------------------------------------------------------------------------------
+class Leaf(NamedTuple):
+    """What is no container, its path, and the axis of the samples; None for none."""
+
+    path: str
+    value: Any
+    axis: int | None
+
+
+def is_numeric(value: Any) -> bool:
+    """Return whether a value is a tensor or an array."""
+    return isinstance(value, Tensor) or is_array(value)
+
+
+def argument_leaves(in_axes: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Leaf]:
+    """Return the leaves of all arguments, positional ones first.
+
+    Raises
+    ------
+    ArgumentError, ArgumentTypeError, TensorIndexError
+        If `in_axes` does not fit the arguments.
+    """
+    axes = in_axes
+    if in_axes is None or _is_axis(in_axes):
+        axes = (in_axes,) * len(args)
+    elif not isinstance(in_axes, (tuple, list)):
+        required = "an axis, or a tuple with one item for each positional argument, as in_axes"
+        came = type(in_axes).__name__
+        raise ArgumentTypeError(compose("vmap", f"{required} required", came))
+    elif len(in_axes) != len(args):
+        required = f"an item of in_axes for each of {len(args)} positional arguments required"
+        raise ArgumentError(compose("vmap", required, f"{len(in_axes)}: {in_axes!r}"))
+    found = [
+        leaf
+        for i, (axis, value) in enumerate(zip(axes, args, strict=True))
+        for leaf in matched("in_axes", f"argument {i}", axis, value)
+    ]
+    for name, value in kwargs.items():
+        for path, leaf in named_leaves(f"argument {name!r}", value):
+            found.append(Leaf(path, leaf, 0 if is_numeric(leaf) else None))
+    return [leaf if leaf.axis is None else _checked(leaf) for leaf in found]
+
+
+def matched(setting: str, path: str, axes: Any, value: Any) -> Iterator[Leaf]:
+    """Yield the leaves of a value, each with its axis.
+
+    Raises
+    ------
+    ArgumentError, ArgumentTypeError
+        If `axes` is no axis and no container of the value's form.
+    """
+    if axes is None or _is_axis(axes):
+        axis = None if axes is None else int(axes)
+        if children(value) is None:
+            yield Leaf(path, value, axis)
+            return
+        yield from (Leaf(name, leaf, axis) for name, leaf in named_leaves(path, value))
+        return
+    given, wanted = children(axes), children(value)
+    if given is None:
+        required = f"an integer, None or a container of those required as {setting} of {path}"
+        raise ArgumentTypeError(compose("vmap", required, repr(axes)))
+    if wanted is None or {k for k, _ in given} != {k for k, _ in wanted}:
+        required = f"{setting} of the structure of {path} required, {_structure(value)}"
+        raise ArgumentError(compose("vmap", required, _structure(axes)))
+    by_key = dict(given)
+    for key, item in wanted:
+        yield from matched(setting, path_of(path, value, key), by_key[key], item)
+
+
+def _is_axis(value: Any) -> bool:
+    if value.__class__ is int:
+        return True
+    return hasattr(value, "__index__") and not isinstance(value, (bool, Tensor))
+
+
+def _structure(value: Any) -> str:
+    items = children(value)
+    if items is None:
+        return type(value).__name__
+    return f"{type(value).__name__} of {', '.join(str(k) for k, _ in items) or 'nothing'}"
+
+
+def _checked(leaf: Leaf) -> Leaf:
+    """Return a mapped leaf with its axis counted from the front."""
+    if not is_numeric(leaf.value):
+        required = f"a tensor or an array required in {leaf.path} to map over axis {leaf.axis}"
+        hint = "give None in in_axes for what all samples share"
+        came = type(leaf.value).__name__
+        raise ArgumentTypeError(compose("vmap", required, came, hint=hint))
+    axis = axis_within(leaf.axis, len(leaf.value.shape), leaf)
+    return leaf if axis == leaf.axis else leaf._replace(axis=axis)
+
+
+def axis_within(axis: Any, ndim: int, leaf: Leaf) -> int:
+    """Return an axis counted from the front, or raise naming where it was given for."""
+    if not -ndim <= axis < ndim:
+        required = f"an axis of {leaf.path} required, from {-ndim} to {ndim - 1}"
+        if not ndim:
+            required = f"a tensor with an axis to map over required in {leaf.path}"
+            hint = "give None in in_axes for what all samples share"
+            raise TensorIndexError(compose("vmap", required, "0 dimensions", hint=hint))
+        raise TensorIndexError(compose("vmap", required, str(axis), (leaf.path, leaf.value)))
+    return int(axis) % ndim
+
+
+def size_of_batch(leaves: list[Leaf]) -> int:
+    """Return the length that the mapped axes of all arguments have.
+
+    Raises
+    ------
+    ArgumentError, ShapeError
+        If nothing is mapped; if lengths differ or are 0.
+    """
+    sizes = {leaf.path: leaf.value.shape[leaf.axis] for leaf in leaves if leaf.axis is not None}
+    if not sizes:
+        required = "at least one argument to map over required"
+        hint = "call the function itself, or give an axis in in_axes"
+        raise ArgumentError(compose("vmap", required, "none", hint=hint))
+    size = next(iter(sizes.values()))
+    if any(n != size for n in sizes.values()):
+        came = ", ".join(f"{n} in {path}" for path, n in sizes.items())
+        raise ShapeError(compose("vmap", "one length of all mapped axes required", came))
+    if size == 0:
+        required = "at least one sample required"
+        raise ShapeError(compose("vmap", required, f"an axis of length 0 in {next(iter(sizes))}"))
+    return int(size)

@@ -1,9 +1,9 @@
-"""Tangents: an array library whose arrays carry a derivative along a direction.
+"""Tangents: an array library whose arrays call_user_op a derivative along a direction.
 
 Owns forward mode: `Tangent`, an array and how fast it changes, and for each depth of nesting the
 library of such arrays. A function of tensors that is run on them gives its directional derivative.
 
-How a tangent comes out of an operation is in tangent_rules.py.
+How a tangent comes out of an operation is in rules.py.
 
 Invariants: a tangent is None where it is structurally zero, and may be smaller than its value, see
 `Tangent`. A part of an array is a tensor exactly where it requires grad: computing with it is then
@@ -26,17 +26,12 @@ from pullback.core.tensor.tensor import Tensor
 from pullback.errors import GraphError, compose
 from pullback.ops.functions.creation import zeros_like
 from pullback.ops.primitives.indexing import is_basic
-from pullback.transforms.called import called_on_parts
-from pullback.transforms.carrying import carry, push_function
-from pullback.transforms.tangent_rules import (
-    derived,
-    derived_on_parts,
-    is_quick,
-    quickly,
-)
+from pullback.transforms.forward.rules import derived, derived_on_parts, is_quick, quickly
+from pullback.transforms.forward.user_ops import call_user_op, jvp_of_function
+from pullback.transforms.user_calls import call_on_parts
 from pullback.transforms.wrapped import (
+    TransformLibrary,
     Wrapped,
-    WrappedLibrary,
     boxed,
     is_part,
     on_part,
@@ -105,48 +100,48 @@ class Tangent(Wrapped):
 
 
 # -- the library -----------------------------------------------------------------------------------
-class TangentLibrary(WrappedLibrary):
+class TangentLibrary(TransformLibrary):
     """The library of arrays with tangents of one depth of nesting."""
 
-    made: type[Tangent]
+    array_class: type[Tangent]
 
     def __init__(self, rank: int) -> None:
         super().__init__("tangents", rank, Tangent)
 
     def lift(self, a: Any) -> Any:
         """Wrap an array or a tensor that does not change."""
-        return a if self.has(a) else self.made(part_of(a) if isinstance(a, Tensor) else a)
+        return a if self.has(a) else self.array_class(part_of(a) if isinstance(a, Tensor) else a)
 
     def call(self, op: Any, arguments: Any, values: Sequence[Any]) -> Any:
         """Return the result of a user's operation; its tangents are those of its backward."""
         if self.is_apart():
-            return called_on_parts(op, arguments, values)
-        return carry(self, op, arguments, values)
+            return call_on_parts(op, arguments, values)
+        return call_user_op(self, op, arguments, values)
 
     def call_function(self, function: Any, tensors: Sequence[Tensor]) -> list[Tensor]:
         """Call a function on the values; its tangents are those of its backward."""
-        return push_function(self, function, tensors)
+        return jvp_of_function(self, function, tensors)
 
     def run(self, op: Primitive, arrays: Sequence[Any], settings: dict[str, Any]) -> Any:
         """Return the results of an operation, with their tangents."""
-        made = self.made
+        array_class = self.array_class
         if self.is_beside_parts():
             self.check_closures(arrays)
         if op.settings:
             settings = {**op.settings, **{name: plain(value) for name, value in settings.items()}}
-        if is_quick(op) and (found := quickly(made, op, arrays, settings)) is not None:
+        if is_quick(op) and (found := quickly(array_class, op, arrays, settings)) is not None:
             return found
         values, along = [], []
         is_plain = "index" not in settings or is_basic(settings["index"])
         for a in arrays:
-            value, tangent = (a.value, a.tangent) if a.__class__ is made else (a, None)
+            value, tangent = (a.value, a.tangent) if a.__class__ is array_class else (a, None)
             is_plain = is_plain and value.__class__ in _PLAIN and tangent.__class__ in _PLAIN
             values.append(value)
             along.append(tangent)
         if is_plain:  # nothing to record, and nothing wrapped further in
             pairs = derived(NUMPY.xp, op, values, along, settings)
             if pairs is not None:
-                results = [made(out, None if t is None else tidy(t)) for out, t in pairs]
+                results = [array_class(out, None if t is None else tidy(t)) for out, t in pairs]
                 return results if op.multi else results[0]
         found = on_parts(derived_on_parts, op, values, along, settings)
         results = [self.wrapped(out, tangent) for out, tangent in found]
@@ -157,7 +152,7 @@ class TangentLibrary(WrappedLibrary):
         tangent = after.tangent
         if tangent is not None and before.tangent is not None:
             tangent = part_with_graph_of(before.whole_tangent, after.whole_tangent)
-        return self.made(part_with_graph_of(before.value, after.value), tangent)
+        return self.array_class(part_with_graph_of(before.value, after.value), tangent)
 
     def is_constant(self, a: Any) -> bool:
         """Say whether an array does not change."""
@@ -179,7 +174,7 @@ class TangentLibrary(WrappedLibrary):
 
     def wrapped(self, out: Tensor, tangent: Tensor | None) -> Any:
         """Return an array of a value and its tangent."""
-        return self.made(part_of(out), None if tangent is None else part_of(tangent))
+        return self.array_class(part_of(out), None if tangent is None else part_of(tangent))
 
     # -- what is linear and no operation is done to values and tangents alike ----------------------
     def _each(self, name: str, arrays: Sequence[Any], *settings: Any, **named: Any) -> Any:
@@ -190,8 +185,10 @@ class TangentLibrary(WrappedLibrary):
         value = on_parts(on_part, name, values, settings, named)
         tangents = [self._tangent(a) for a in arrays]
         if all(tangent is None for tangent in tangents):
-            return self.made(value)
-        return self.made(value, on_parts(_on_tangents, name, values, tangents, settings, named))
+            return self.array_class(value)
+        return self.array_class(
+            value, on_parts(_on_tangents, name, values, tangents, settings, named)
+        )
 
     def _value(self, a: Any) -> Any:
         return a.value if self.has(a) else a

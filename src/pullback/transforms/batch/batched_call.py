@@ -10,38 +10,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from pullback.arrays import NUMPY
-from pullback.core.function.dispatch import THEIRS, UNFIT, kernel_of
-from pullback.core.function.handed import TENSORS
+from pullback.core.debug.anomaly import call_site
+from pullback.core.function.dispatch import UNFIT, kernel_of
 from pullback.core.function.primitive import Primitive
-from pullback.transforms.wrapped import boxed, results_of
+from pullback.errors import BatchedValueError, compose
+from pullback.transforms.wrapped import is_numbers, results_in
 
-__all__ = ["Call", "aligned", "elementwise_of", "is_numbers", "results_in"]
+__all__ = ["BatchedCall", "aligned", "closed_over", "elementwise_of", "refused"]
 
 _ndarray = NUMPY.array_types[0]
-
-
-def is_numbers(value: Any) -> bool:
-    """Return whether an input of an operation has axes; else it is one of Python's numbers."""
-    return hasattr(value, "shape")
-
-
-def results_in(xp: Any, op: Primitive, values: Sequence[Any], settings: dict[str, Any]) -> Any:
-    """Return the list of results of an operation on tensors, or on the default library's arrays."""
-    if xp is TENSORS:
-        return results_of(op, values, settings)
-    kernel, floats = op.kernels.get(_ndarray) or kernel_of(op, _ndarray)
-    is_quick = True
-    for value in values:
-        if value.__class__ is _ndarray and value.dtype not in floats:
-            is_quick = False
-    try:
-        found = kernel(*values, **settings) if is_quick else op.forward(xp, *values, **settings)
-    except (*UNFIT, *THEIRS):  # says what is wrong, or does what the kernel cannot
-        tensors = [boxed(v) if is_numbers(v) else v for v in values]
-        return [t.data_array() for t in results_of(op, tensors, settings)]
-    if found.__class__ is _ndarray and not op.multi:
-        return (found,)
-    return [NUMPY.tidy(r) for r in (found if op.multi else (found,))]
 
 
 def aligned(values: Sequence[Any], batched: Sequence[bool]) -> Sequence[Any]:
@@ -57,17 +34,17 @@ def aligned(values: Sequence[Any], batched: Sequence[bool]) -> Sequence[Any]:
 
 
 def elementwise_of(
-    made: Any, op: Primitive, arrays: Sequence[Any], settings: dict[str, Any]
+    array_class: Any, op: Primitive, arrays: Sequence[Any], settings: dict[str, Any]
 ) -> Any:
     """Return the result of an operation of one or two inputs on batches of plain float arrays.
 
-    None where anything is unusual, for the general way. `made` is the class of the batches.
+    None where anything is unusual, for the general way. `array_class` is the class of the batches.
     """
     kernel, floats = op.kernels.get(_ndarray) or kernel_of(op, _ndarray)
     values: list[Any] = []
     batched, ranks = [], []
     for a in arrays:
-        if a.__class__ is made:
+        if a.__class__ is array_class:
             value = a.value
             if value.__class__ is not _ndarray or value.dtype not in floats:
                 return None
@@ -87,10 +64,10 @@ def elementwise_of(
         found = kernel(*values, **settings)
     except UNFIT:
         return None
-    return made(found if found.__class__ is _ndarray else NUMPY.tidy(found), True in batched)
+    return array_class(found if found.__class__ is _ndarray else NUMPY.tidy(found), True in batched)
 
 
-class Call:
+class BatchedCall:
     """One call of an operation on what batches hold.
 
     Parameters
@@ -124,10 +101,10 @@ class Call:
         )
         self.size = size
 
-    def with_settings(self, **changed: Any) -> Call:
+    def with_settings(self, **changed: Any) -> BatchedCall:
         """Return the call with other settings."""
         settings = {**self.settings, **changed}
-        return Call(self.xp, self.op, self.tensors, self.batched, settings, self.size)
+        return BatchedCall(self.xp, self.op, self.tensors, self.batched, settings, self.size)
 
     def results(self, *tensors: Any, **changed: Any) -> list[Any]:
         """Return the results of the operation on these tensors, with some settings changed."""
@@ -160,3 +137,27 @@ class Call:
             t if b or not is_numbers(t) else self.xp.broadcast_to(t, (self.size, *t.shape))
             for t, b in zip(self.tensors, self.batched, strict=True)
         ]
+
+
+# -- one value of a batch --------------------------------------------------------------------------
+def refused(library: Any, required: str, came: str, hint: str) -> BatchedValueError:
+    """Return the error, which names the user's line and can call a function for each sample."""
+    error = _at_call(required, came, hint)
+    error.each = library.each
+    return error
+
+
+def closed_over() -> BatchedValueError:
+    """Return the error of a function that is called for each sample and closes over a batch."""
+    required = (
+        "what differs between samples required among the arguments of what is called for each of "
+        "them"
+    )
+    came = "a function that closes over it"
+    return _at_call(required, came, "hand it over as an argument, as theta where there is that")
+
+
+def _at_call(required: str, came: str, hint: str) -> BatchedValueError:
+    """Return the error with the user's line below what is required."""
+    first, _, rest = compose("vmap", required, came, hint=hint).partition("\n")
+    return BatchedValueError(f"{first}\n{call_site()}\n{rest}")

@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 from pullback.arrays import NUMPY, is_array, library_of
 from pullback.core.tensor.tensor import Tensor
 from pullback.ops.primitives.indexing import is_basic, reader
-from pullback.transforms.calls import Call, is_numbers, results_in
+from pullback.transforms.batch.batched_call import BatchedCall
+from pullback.transforms.wrapped import is_numbers, results_in
 
 __all__ = ["INDEXING", "sample_of", "size_of"]
 
@@ -165,7 +166,7 @@ def _numbers(like: Any, size: int, count: int) -> Any:
 
 
 # -- the operations --------------------------------------------------------------------------------
-def _read(library: Any, call: Call) -> Any:
+def _read(library: Any, call: BatchedCall) -> Any:
     (x,), index = call.tensors, call.settings["index"]
     batched = call.batched[0]
     if batched and is_basic(index):
@@ -184,7 +185,7 @@ def _has_masks(library: Any, index: Any) -> bool:
     return any(library.has(i) and i.batched and i.dtype.kind == "b" for i in items)
 
 
-def _put(library: Any, call: Call) -> Any:
+def _put(library: Any, call: BatchedCall) -> Any:
     """Add at an index of zeros: the transpose of reading."""
     index, shape = call.settings["index"], call.settings["shape"]
     if _has_masks(library, index):
@@ -203,7 +204,7 @@ def _inverse(order: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(sorted(range(len(order)), key=order.__getitem__))
 
 
-def _write(library: Any, call: Call) -> Any:
+def _write(library: Any, call: BatchedCall) -> Any:
     index = call.settings["index"]
     x, value = call.whole()[0], call.tensors[1]
     if _has_masks(library, index):
@@ -215,7 +216,7 @@ def _write(library: Any, call: Call) -> Any:
     return call.result(x, value, index=found.items)
 
 
-def _at_place(call: Call, value: Any, found: _Index) -> Any:
+def _at_place(call: BatchedCall, value: Any, found: _Index) -> Any:
     """Return what is written with the axes in the order that it is written in."""
     own, extra = call.batched[1], len(value.shape) - call.batched[1] - len(found.place)
     if extra > 0:  # leading axes of length 1, which NumPy drops
@@ -227,7 +228,7 @@ def _at_place(call: Call, value: Any, found: _Index) -> Any:
     return _turned_back(call.xp, value, found.order)
 
 
-def _write_masked(call: Call, x: Any, mask: Any) -> Any:
+def _write_masked(call: BatchedCall, x: Any, mask: Any) -> Any:
     """Write one number where the mask of each sample says."""
     if call.ndim(1):
         return NotImplemented
@@ -239,7 +240,7 @@ def _write_masked(call: Call, x: Any, mask: Any) -> Any:
     return call.xp.where(where, value, x)
 
 
-INDEXING: dict[str, Callable[[Any, Call], Any]] = {
+INDEXING: dict[str, Callable[[Any, BatchedCall], Any]] = {
     "getitem": _read,
     "index": _read,
     "index_put": _put,

@@ -7,19 +7,23 @@ from typing import Any, NamedTuple
 
 from pullback.core.custom.pytree import Structure, flatten, map_leaves, unflatten
 from pullback.core.graph.modes import run_in_mode
-from pullback.core.tensor.tensor import Tensor, box
+from pullback.core.tensor.tensor import Tensor, box, in_class
 from pullback.errors import ArgumentError, ArgumentTypeError, compose
 from pullback.ops.functions.creation import zeros_like
-from pullback.transforms.arguments import RECORDING, Arguments, in_class
+from pullback.transforms.api.arguments import Arguments, Function, name_of
+from pullback.transforms.api.recording import (
+    Recording,
+    check_differentiable,
+    leaves_as_given,
+    parts,
+)
 from pullback.transforms.directions import as_tensor, directions, is_differentiable
-from pullback.transforms.pushing import Pushforward
-from pullback.transforms.recording import Recording
-from pullback.transforms.results import check_differentiable, leaves_as_given, parts
-from pullback.transforms.tangents import TangentLibrary, tangents
-from pullback.transforms.transformed import Function, name_of
+from pullback.transforms.forward.array import TangentLibrary, tangents
+from pullback.transforms.forward.transpose import Pushforward
+from pullback.transforms.levels import RECORDING
 from pullback.transforms.wrapped import boxed, depth_beyond, part_of, run_wrapped, tensor_of_part
 
-__all__ = ["jvp", "linearize", "push"]
+__all__ = ["jvp", "linearize", "run_forward"]
 
 
 def jvp(
@@ -67,7 +71,7 @@ def jvp(
     arguments = _arguments("jvp", fun, primals)
     sources = arguments.sources()
     vectors = directions("jvp", "tangents", tangents, sources, arguments.structure)
-    result = push(arguments, sources, vectors, has_aux)
+    result = run_forward(arguments, sources, vectors, has_aux)
     pairs = zip(arguments.leaves, sources, strict=True)
     given = [leaf for leaf, source in pairs if source is not None]
     value, tangent = (
@@ -127,7 +131,7 @@ def _arguments(api: str, fun: Function, primals: Any) -> Arguments:
     return Arguments(api, fun, tuple(range(len(primals))), primals, {})
 
 
-class Pushed(NamedTuple):
+class ForwardResult(NamedTuple):
     """What a function returned in forward mode: tensors of the library, and their containers.
 
     The methods give tensors with their graph where an argument, a vector or the function's closure
@@ -153,12 +157,12 @@ class Pushed(NamedTuple):
         return map_leaves(lambda leaf: _value(self.library, leaf), self.rest)
 
 
-def push(
+def run_forward(
     arguments: Arguments,
     sources: Sequence[Tensor | None],
     vectors: Sequence[Tensor | None],
     has_aux: bool = False,
-) -> Pushed:
+) -> ForwardResult:
     """Run a function in forward mode.
 
     Parameters
@@ -177,17 +181,20 @@ def push(
     out, rest = parts(arguments, result, has_aux)
     outs, structure = flatten(out)
     check_differentiable(arguments, outs, structure)
-    return Pushed(library, outs, structure, rest, user_ops)
+    return ForwardResult(library, outs, structure, rest, user_ops)
 
 
 def _changing(library: TangentLibrary, source: Tensor, vector: Tensor | None) -> Tensor:
     """Return the tensor that stands for an argument which changes along a vector."""
     tangent = None if vector is None else part_of(vector)
-    return box(library.made(part_of(source), tangent), cls=source.__class__)
+    return box(library.array_class(part_of(source), tangent), cls=source.__class__)
 
 
 def _value(library: TangentLibrary, leaf: Any) -> Any:
-    if not isinstance(leaf, Tensor) or (array := leaf.data_array()).__class__ is not library.made:
+    if (
+        not isinstance(leaf, Tensor)
+        or (array := leaf.data_array()).__class__ is not library.array_class
+    ):
         return leaf
     return tensor_of_part(array.value, leaf.__class__)
 
@@ -198,7 +205,7 @@ def _tangent(library: TangentLibrary, leaf: Any) -> Tensor | None:
         return None
     tensor = as_tensor(leaf)
     array = tensor.data_array()
-    if array.__class__ is not library.made:
+    if array.__class__ is not library.array_class:
         return zeros_like(tensor.detach())
     if array.tangent is None:
         return in_class(zeros_like(boxed(array.value).detach()), tensor.__class__)
@@ -211,7 +218,7 @@ class JacobianVectorProduct:
     def __init__(self, recording: Recording) -> None:
         self._recording = recording
         self._outs = [as_tensor(x) for x in recording.outs if is_differentiable(x)]
-        places = [i.place for i in recording.inputs]
+        places = [i.leaf for i in recording.inputs]
         self._push = run_in_mode(RECORDING, Pushforward, self._outs, places)
 
     def __call__(self, /, *tangents: Any) -> Any:

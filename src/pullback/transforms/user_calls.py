@@ -22,12 +22,12 @@ from pullback.errors import InplaceError, compose
 from pullback.transforms.wrapped import boxed
 
 __all__ = [
-    "Called",
-    "FunctionCalled",
-    "OperationCalled",
+    "FunctionCall",
+    "OperationCall",
+    "UserCall",
     "WrappedCall",
     "call_function",
-    "called_on_parts",
+    "call_on_parts",
     "name_of_function",
     "record_call",
 ]
@@ -35,7 +35,7 @@ __all__ = [
 Pull = Callable[[list[Tensor], list[bool], list[Tensor | None]], Sequence[Tensor]]
 
 
-class Called:
+class UserCall:
     """One call of a function: what of its arguments are tensors, and what it returned.
 
     Parameters
@@ -107,7 +107,7 @@ class Called:
         return unflatten(self.structure, found)
 
 
-class OperationCalled(Called):
+class OperationCall(UserCall):
     """One call of a user's operation."""
 
     def __init__(self, op: Any, arguments: Any, values: Sequence[Any], where: str) -> None:
@@ -125,13 +125,13 @@ class OperationCalled(Called):
         return self.op(*positional, **keywords)
 
 
-def called_on_parts(op: Any, arguments: Any, values: Sequence[Any]) -> Any:
+def call_on_parts(op: Any, arguments: Any, values: Sequence[Any]) -> Any:
     """Return the result of a user's operation that is called in a function of parts."""
-    called = OperationCalled(op, arguments, values, "")
+    called = OperationCall(op, arguments, values, "")
     return called.run(called.with_leaves(list(map(from_closure, called.leaves))))
 
 
-class FunctionCalled(Called):
+class FunctionCall(UserCall):
     """One call of any function."""
 
     def __init__(

@@ -1,10 +1,12 @@
-"""One node for the graph of a function that runs again in backward.
+"""A function that runs again in backward: one node for its graph, and what it must repeat.
 
 Owns the node. It leads from the results of the first run to the targets outside of it that these
 led to, and the graph of the run is dropped. Backward runs the function again, recorded, and pulls
 the gradients of the results through that graph to the same targets; recorded, if the pass is. So
 gradients of what the function closes over, hooks and derivatives of any order need nothing of their
-own.
+own. Also the states of NumPy's and Python's global generators around a run, and fingerprints of
+results: sums of rows that do not hold the arrays. pullback's own generators say themselves that
+they are drawn from, see ops/functions/random.py.
 
 Invariants: what somebody else holds of the first graph, as a tensor that the function gave to
 somebody does, stays part of the whole: the node leads there, and no gradient goes on from the
@@ -15,11 +17,12 @@ from __future__ import annotations
 
 import itertools
 import operator
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, NamedTuple, Protocol
 from weakref import ref
 
+from pullback.arrays import NUMPY, library_of
 from pullback.core.backward.collect import since
 from pullback.core.backward.engine import run as run_backward
 from pullback.core.custom.pytree import leaves
@@ -41,7 +44,16 @@ from pullback.core.tensor.views import ONE_OF_MANY, TRACKED, move_retained
 from pullback.errors import GraphError
 from pullback.transforms.wrapped import Wrapped
 
-__all__ = ["computed_layers", "layers_of", "replace_graph"]
+__all__ = [
+    "Fingerprint",
+    "GlobalDraws",
+    "computed_layers",
+    "kept_globals",
+    "layers_of",
+    "replace_graph",
+    "replayed_globals",
+    "watched_globals",
+]
 
 
 def layers_of(result: Any) -> Iterator[list[Tensor]]:
@@ -281,3 +293,119 @@ class _Checkpoint(NodeOperation):
 
 _CHECKPOINT = _Checkpoint()
 _SEQ = operator.attrgetter("seq")
+
+
+# -- repeating -------------------------------------------------------------------------------------
+_np = NUMPY.xp
+
+# Functions that return and put back a generator's state, and where it stood before a run.
+GlobalDraws = list[tuple[Callable[[], Any], Callable[[Any], None], Any]]
+
+
+def _standing() -> GlobalDraws:
+    """Return where the global generators stand; they are loaded when they are first asked for."""
+    import random
+
+    def numpys() -> Any:
+        return _np.random.get_state(legacy=False)
+
+    return [
+        (numpys, _np.random.set_state, numpys()),
+        (random.getstate, random.setstate, random.getstate()),
+    ]
+
+
+@contextmanager
+def watched_globals(drawn: GlobalDraws) -> Iterator[None]:
+    """Note in `drawn` where the global generators stood that are drawn from inside the block."""
+    before = _standing()
+    try:
+        yield
+    finally:
+        drawn += [(get, put, state) for get, put, state in before if not _is_same(get(), state)]
+
+
+@contextmanager
+def replayed_globals(drawn: GlobalDraws) -> Iterator[None]:
+    """Repeat these draws inside the block; the generators stand as before then."""
+    standing = [get() for get, _, _ in drawn]
+    try:
+        for _, put, state in drawn:
+            put(state)
+        yield
+    finally:
+        for (_, put, _), state in zip(drawn, standing, strict=True):
+            put(state)
+
+
+def kept_globals() -> AbstractContextManager[None]:
+    """Leave the global generators as they stand, whatever is drawn inside the block."""
+    return replayed_globals(_standing())
+
+
+def _is_same(a: Any, b: Any) -> bool:
+    if isinstance(a, dict):
+        return a.keys() == b.keys() and all(_is_same(a[key], b[key]) for key in a)
+    return bool(_np.all(a == b))
+
+
+# -- results ---------------------------------------------------------------------------------------
+_ROW = 1024
+_WEIGHTS = _np.sin(_np.arange(1.0, _ROW + 1))  # another order gives another sum
+
+
+class Fingerprint:
+    """What is kept of the tensors in a result that require grad, to be compared with another's.
+
+    For each a weighted sum of every 1024 elements. Kernels may round anew each time: what differs
+    by some units in the last place is the same.
+    """
+
+    def __init__(self, result: Any) -> None:
+        self._kept = [(tuple(t.shape), t.dtype, _sums(_flat(t))) for t in _tracked(result)]
+
+    def difference(self, result: Any) -> str:
+        """Say how another result differs; an empty text if it does not."""
+        others = _tracked(result)
+        if len(others) != len(self._kept):
+            return f"{len(others)} results that require grad instead of {len(self._kept)}"
+        for tensor, (shape, dtype, sums) in zip(others, self._kept, strict=True):
+            if (tuple(tensor.shape), tensor.dtype) != (shape, dtype):
+                came = f"shape {tuple(tensor.shape)}, dtype {tensor.dtype.name}"
+                return f"a result of {came} instead of shape {shape}, dtype {dtype.name}"
+            flat = _flat(tensor)
+            now = _sums(flat)
+            if _np.array_equal(now, sums, equal_nan=True):
+                continue
+            room = 100 * float(_np.finfo(dtype.dtype).eps) * _sums(_np.abs(flat), _np.abs(_WEIGHTS))
+            with _np.errstate(invalid="ignore"):
+                same = (
+                    (_np.abs(now - sums) <= room)
+                    | (now == sums)
+                    | (_np.isnan(now) & _np.isnan(sums))
+                )
+            if not same.all():
+                return f"other numbers in a result of shape {shape}"
+        return ""
+
+
+def _tracked(result: Any) -> list[Tensor]:
+    return [x for x in leaves(result) if isinstance(x, Tensor) and x.requires_grad]
+
+
+def _flat(tensor: Tensor) -> Any:
+    """Return all values of a tensor as one row of real numbers, in NumPy's memory."""
+    array = tensor.data_array()
+    array = library_of(array).constant(array)  # what a tangent belongs to
+    array = library_of(array).every(array)  # of all samples of a batch
+    flat = library_of(array).to_numpy(array).reshape(-1)
+    return flat.view(flat.real.dtype) if flat.dtype.kind == "c" else flat
+
+
+def _sums(flat: Any, weights: Any = _WEIGHTS) -> Any:
+    """Return the weighted sum of each row of 1024 elements."""
+    whole = len(flat) - len(flat) % _ROW
+    weights = weights.astype(flat.dtype)
+    with _np.errstate(all="ignore"):
+        rows = flat[:whole].reshape(-1, _ROW) @ weights
+        return _np.append(rows, flat[whole:] @ weights[: len(flat) - whole])

@@ -3,7 +3,7 @@
 The rules are those of reverse mode. Of an element-wise operation a rule multiplies with the
 derivative, so it is applied to the vector. Where a rule does not ask for its own input or the
 result, the operation is linear in that input, and is applied to the vector itself. The derivative
-of any other operation is the transpose of what its backward does: see `pushed`.
+of any other operation is the transpose of what its backward does: see `jvp_by_transpose`.
 
 All runs on tensors where something is recorded, or wrapped further in; on the default library's own
 arrays else, which is quicker. A vector may be smaller than its input, which it is broadcast to, and
@@ -23,9 +23,8 @@ from pullback.core.function.primitive import Primitive, parameters
 from pullback.core.function.record import asked_for
 from pullback.core.tensor.ownership import takes
 from pullback.core.tensor.tensor import Tensor
-from pullback.transforms.calls import is_numbers, results_in
-from pullback.transforms.pushing import pushed
-from pullback.transforms.wrapped import boxed, is_part, results_of
+from pullback.transforms.forward.transpose import jvp_by_transpose
+from pullback.transforms.wrapped import boxed, is_numbers, is_part, results_in, results_of
 
 __all__ = ["derived", "derived_on_parts", "is_quick", "quickly"]
 
@@ -47,7 +46,7 @@ def derived_on_parts(
         None if v is None or (i in op.masks and not op.variadic) else _broadcast(TENSORS, v, t)
         for i, (t, v) in enumerate(zip(tensors, vectors, strict=True))
     ]
-    return pushed(lambda *given: results_of(op, given, settings), tensors, vectors)
+    return jvp_by_transpose(lambda *given: results_of(op, given, settings), tensors, vectors)
 
 
 def derived(
@@ -113,8 +112,10 @@ def _sum(terms: list[Any]) -> Any:
 
 
 # -- plain real arrays, the usual case -------------------------------------------------------------
-def quickly(made: Any, op: Primitive, arrays: Sequence[Any], settings: dict[str, Any]) -> Any:
-    """Return the result of an operation for which `is_quick`, of the class `made`.
+def quickly(
+    array_class: Any, op: Primitive, arrays: Sequence[Any], settings: dict[str, Any]
+) -> Any:
+    """Return the result of an operation for which `is_quick`, of the class `array_class`.
 
     None where anything but plain arrays of one real dtype takes part, for the general way.
     """
@@ -122,7 +123,7 @@ def quickly(made: Any, op: Primitive, arrays: Sequence[Any], settings: dict[str,
     values: list[Any] = []
     vectors, dtype = {}, None
     for i, a in enumerate(arrays):
-        if a.__class__ is made:
+        if a.__class__ is array_class:
             value, tangent = a.value, a.tangent
             if value.__class__ is not _ndarray:
                 return None
@@ -146,14 +147,14 @@ def quickly(made: Any, op: Primitive, arrays: Sequence[Any], settings: dict[str,
     if out.__class__ is not _ndarray:
         out = NUMPY.tidy(out)
     if not vectors:
-        return made(out)
+        return array_class(out)
     if out.dtype is not dtype:
         return None
     if op.elementwise:
         tangent = _products(NUMPY.xp, op, vectors, values, out, settings)
     else:
         tangent = kernel(_broadcast(NUMPY.xp, vectors[0], values[0]), **settings)
-    return made(out, tangent if tangent.__class__ is _ndarray else NUMPY.tidy(tangent))
+    return array_class(out, tangent if tangent.__class__ is _ndarray else NUMPY.tidy(tangent))
 
 
 @functools.cache

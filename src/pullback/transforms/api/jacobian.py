@@ -1,4 +1,4 @@
-"""Jacobians of functions of arrays and containers of them."""
+"""Jacobians, Hessians, and their products with a vector: `jacobian`, `hessian`, `hvp`, `vhp`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from pullback.core.backward.api import pulled_back
 from pullback.core.backward.collect import collect
 from pullback.core.custom.pytree import unflatten
 from pullback.core.function.primitive import Primitive
@@ -19,17 +20,40 @@ from pullback.errors import ArgumentError, BatchedValueError, GraphError, compos
 from pullback.ops.functions.creation import zeros_like
 from pullback.ops.functions.joining import stack
 from pullback.ops.functions.manipulation import broadcast_to, moveaxis
-from pullback.transforms.arguments import RECORDING, Argnum, Arguments, argnum_of
-from pullback.transforms.called import WrappedCall
-from pullback.transforms.directions import as_tensor, is_differentiable
-from pullback.transforms.jvp import push as run_forward
-from pullback.transforms.pushing import Pushforward, unit_seeds
-from pullback.transforms.recording import Recording
-from pullback.transforms.results import as_given, check_differentiable
-from pullback.transforms.transformed import Function, Transformed
-from pullback.transforms.vmap import for_rows
+from pullback.transforms.api.arguments import (
+    Argnum,
+    Arguments,
+    Function,
+    Transformed,
+    argnum_of,
+    name_of,
+)
+from pullback.transforms.api.jvp import run_forward
+from pullback.transforms.api.recording import (
+    Recording,
+    as_given,
+    check_differentiable,
+    check_real,
+    check_scalar,
+    check_tensor,
+)
+from pullback.transforms.api.vmap import for_rows
+from pullback.transforms.directions import as_tensor, directions, is_differentiable
+from pullback.transforms.forward.transpose import Pushforward, unit_seeds
+from pullback.transforms.levels import RECORDING
+from pullback.transforms.user_calls import WrappedCall
 
-__all__ = ["Jacobian", "blocks_of", "jacfwd", "jacobian", "jacrev"]
+__all__ = [
+    "Jacobian",
+    "blocks_of",
+    "hessian",
+    "hessian_vector_product",
+    "hvp",
+    "jacfwd",
+    "jacobian",
+    "jacrev",
+    "vhp",
+]
 
 _WORTHWHILE = 4  # rows from which on a batch of them is quicker than one after the other
 _MOST_AT_ONCE = 2**22  # elements of a gradient of a batch
@@ -177,7 +201,7 @@ def blocks_of(recording: Recording, by_size: bool = True) -> list[list[Tensor]]:
     """
     check_differentiable(recording.arguments, recording.outs, recording.structure)
     outs = [as_tensor(x) for x in recording.outs if is_differentiable(x)]
-    columns = sum(i.place.numel() for i in recording.inputs)
+    columns = sum(i.leaf.numel() for i in recording.inputs)
     blocks = None
     if by_size and 2 * columns < sum(out.numel() for out in outs):
         blocks = _by_columns(recording, outs)
@@ -191,7 +215,7 @@ def _by_rows(recording: Recording, out: Tensor) -> list[Tensor]:
         imaginary = _pulled(recording, out, 1j)
         rows = [r if r.is_complex() else r + 1j * im for r, im in zip(rows, imaginary, strict=True)]
     return [
-        r.reshape((*out.shape, *i.place.shape)) for r, i in zip(rows, recording.inputs, strict=True)
+        r.reshape((*out.shape, *i.leaf.shape)) for r, i in zip(rows, recording.inputs, strict=True)
     ]
 
 
@@ -207,7 +231,7 @@ def _pulled(recording: Recording, out: Tensor, unit: complex) -> list[Tensor]:
                 lambda seed: recording.pull([out], [seed], retain=True),
                 functools.partial(_units, out, unit),
                 count,
-                _at_once([out], [i.place for i in recording.inputs]),
+                _at_once([out], [i.leaf for i in recording.inputs]),
             )
         except BatchedValueError:  # a rule looks at values
             pass
@@ -265,7 +289,7 @@ def _by_columns(recording: Recording, outs: Sequence[Tensor]) -> list[list[Tenso
 
     None where an operation's backward cannot be differentiated itself, which that needs.
     """
-    places = [i.place for i in recording.inputs]
+    places = [i.leaf for i in recording.inputs]
 
     def push(vectors: Sequence[Tensor | None]) -> list[Tensor]:
         found = run_in_mode(RECORDING, derivative, vectors, recording.keeps)
@@ -379,3 +403,167 @@ def _block(columns: Tensor | None, out: Tensor, source: Tensor) -> Tensor:
 
 def _or_zeros(derivative: Tensor | None, out: Tensor) -> Tensor:
     return zeros_like(out.detach()) if derivative is None else derivative
+
+
+# -- hessian ---------------------------------------------------------------------------------------
+def hessian(
+    fun: Function, argnum: Argnum = 0, has_aux: bool = False, *, argnums: Argnum | None = None
+) -> Function:
+    """Return the function that computes all second derivatives of `fun`.
+
+    It is the Jacobian of the Jacobian: ``jacobian(jacobian(fun))``.
+
+    Parameters
+    ----------
+    fun : callable
+        Usually returns a scalar Tensor; of anything else all elements are differentiated.
+    argnum : int, str or sequence of those, default 0
+        The arguments to differentiate with respect to, as in `grad`.
+    has_aux : bool, default False
+        Whether `fun` returns a pair of the result to differentiate and any other object.
+    argnums : optional
+        Another name of `argnum`.
+
+    Returns
+    -------
+    callable
+        Takes the arguments of `fun` and returns an array of shape ``in.shape + in.shape``, the
+        result's axes in front where it is no scalar. Where the argument is a container, a
+        container of containers: ``h["a"]["b"]`` is the derivative by ``a``, then by ``b``; for a
+        sequence as `argnum` a tuple of tuples. With `has_aux` a pair of that and the other object.
+
+    Raises
+    ------
+    ArgumentTypeError, DTypeError
+        As `jacobian`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pullback import hessian
+    >>> hessian(lambda x: x[0] ** 2 * x[1])(np.array([2.0, 3.0]))
+    array([[6., 4.],
+           [4., 0.]])
+    """
+    return Hessian(hessian, fun, argnum_of("hessian", argnum, argnums), has_aux)
+
+
+def hvp(fun: Function, argnum: Argnum = 0, *, argnums: Argnum | None = None) -> Function:
+    """Return the function that multiplies the Hessian of `fun` with a vector from the right.
+
+    `fun` runs once. A pass through its recorded gradient multiplies with the vector; the Hessian
+    itself is not computed. What `fun` computes under `no_grad` is a constant, as it is to `grad`
+    and `hessian`.
+
+    Parameters
+    ----------
+    fun : callable
+        Returns a real scalar Tensor.
+    argnum : int, str or sequence of those, default 0
+        The arguments to differentiate with respect to, as in `grad`.
+    argnums : optional
+        Another name of `argnum`.
+
+    Returns
+    -------
+    callable
+        Takes the arguments of `fun` and then a vector: an array of the shape of the
+        differentiated argument, a container like it, or for a sequence as `argnum` a tuple of
+        those. None in it means zero. Returns the product, the derivative of the gradient along
+        the vector, in the structure of the argument.
+
+    Raises
+    ------
+    ArgumentError, ShapeError
+        If the vector has another structure or shape than the argument.
+    GraphError, DTypeError, ArgumentTypeError
+        As `grad`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pullback import hvp
+    >>> hvp(lambda x: x[0] ** 2 * x[1])(np.array([2.0, 3.0]), np.array([1.0, 10.0]))
+    array([46.,  4.])
+    """
+    return HessianProduct(hvp, fun, argnum_of("hvp", argnum, argnums))
+
+
+def vhp(fun: Function, argnum: Argnum = 0, *, argnums: Argnum | None = None) -> Function:
+    """Return the function that multiplies the Hessian of `fun` with a vector from the left.
+
+    The product equals that of `hvp` where the Hessian is symmetric: not where an operation of a
+    user's has a gradient that is no derivative. Parameters, results and errors are those of `hvp`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pullback import vhp
+    >>> vhp(lambda x: x[0] ** 2 * x[1])(np.array([2.0, 3.0]), np.array([1.0, 10.0]))
+    array([46.,  4.])
+    """
+    return HessianProduct(vhp, fun, argnum_of("vhp", argnum, argnums))
+
+
+hessian_vector_product = hvp
+
+
+class Hessian(Transformed):
+    """The Hessian of a function."""
+
+    def __init__(
+        self, transform: Callable[..., Any], fun: Function, argnum: Argnum, has_aux: bool
+    ) -> None:
+        super().__init__(transform, fun, argnum=argnum, has_aux=has_aux)
+        first = Jacobian(transform, fun, argnum=argnum, has_aux=has_aux)
+        self._second = Jacobian(transform, first, argnum=argnum, has_aux=has_aux)
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        """Return the Hessian, with the second object where there is one."""
+        return self._second(*args, **kwargs)
+
+
+class HessianProduct(Transformed):
+    """The product of a Hessian and a vector, from the side that the transform's name says."""
+
+    def __init__(self, transform: Callable[..., Any], fun: Function, argnum: Argnum) -> None:
+        super().__init__(transform, fun, argnum=argnum)
+        self._argnum = argnum
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        """Return the product; the last argument is the vector."""
+        if len(args) + len(kwargs) < 2:
+            required = f"the arguments of {name_of(self._fun)} and then a vector required"
+            came = f"{len(args) + len(kwargs)} arguments"
+            raise ArgumentError(compose(self._api, required, came))
+        arguments = Arguments(self._api, self._fun, self._argnum, args[:-1], kwargs)
+        recording = Recording(arguments)
+        out = recording.out
+        check_tensor(arguments, out)
+        check_real(arguments, out)
+        check_scalar(arguments, out, "jacobian of the gradient")
+        like, structure = recording.sources(), arguments.structure
+        vectors = directions(self._api, "the vector", args[-1], like, structure)
+        chosen = [v for v, source in zip(vectors, like, strict=True) if source is not None]
+        kept = recording.keeps_with([v for v in chosen if v is not None])
+        return recording.structured(self._product(recording, chosen, kept), kept)
+
+    def _product(
+        self, recording: Recording, vectors: Sequence[Tensor | None], kept: bool
+    ) -> list[Tensor]:
+        """Return the product by each input, of a vector, or None for zero, for each."""
+        out, places = recording.out, [i.leaf for i in recording.inputs]
+        gradients: list[Tensor | None] = [None] * len(places)
+        if out.requires_grad:
+            gradients = run_in_mode(RECORDING, pulled_back, [out], places, None, True, True)
+        if self._transform is vhp or is_built_in(out):
+            pairs = zip(gradients, vectors, strict=True)
+            found = [(g, v) for g, v in pairs if g is not None and v is not None]
+            return recording.pull([g for g, _ in found], [v for _, v in found])
+        # The Hessian may not be symmetric.
+        outs = [zeros_like(p) if g is None else g for g, p in zip(gradients, places, strict=True)]
+        products = run_in_mode(RECORDING, Pushforward, outs, places)(vectors, kept)
+        return [
+            zeros_like(p.detach()) if x is None else x
+            for p, x in zip(places, products, strict=True)
+        ]

@@ -1,7 +1,7 @@
 """A user's operation in forward mode: by its own jvp, else by the transpose of its backward.
 
 Owns the call of an operation on arrays with tangents. Forward runs on the values; tangents come
-from transposing backward, see pushing.py. Where a graph of such arrays asks for it one node is
+from transposing backward, see transpose.py. Where a graph of such arrays asks for it one node is
 recorded, whose backward does the same to the operation's backward, and so on for every order.
 """
 
@@ -19,44 +19,38 @@ from pullback.core.graph.node import Output
 from pullback.core.tensor.tensor import Tensor, new_leaf
 from pullback.errors import GraphError, InplaceError
 from pullback.ops.functions.creation import zeros_like
-from pullback.transforms.arguments import RECORDING
-from pullback.transforms.called import (
-    OperationCalled,
+from pullback.transforms.directions import directions
+from pullback.transforms.forward.transpose import jvp_by_rows, jvp_by_transpose, stand_ins
+from pullback.transforms.levels import RECORDING, WRAPPING, Level
+from pullback.transforms.user_calls import (
+    OperationCall,
     call_function,
     name_of_function,
     record_call,
 )
-from pullback.transforms.directions import directions
-from pullback.transforms.levels import WRAPPING, Level
-from pullback.transforms.pushing import (
-    in_one_library,
-    places_of,
-    pushed,
-    pushed_by_elements,
-)
-from pullback.transforms.wrapped import boxed, run_within
+from pullback.transforms.wrapped import boxed, in_one_library, run_within
 
-__all__ = ["carry", "push_function"]
+__all__ = ["call_user_op", "jvp_of_function"]
 
 OfParts = Callable[..., list[Tensor]]
 
 
-def carry(library: Any, op: Any, arguments: Any, values: Sequence[Any]) -> Any:
+def call_user_op(library: Any, op: Any, arguments: Any, values: Sequence[Any]) -> Any:
     """Return the result of a user's operation on tensors of a library of tangents."""
     for running in WRAPPING.get():
         running.user_ops.append(op)
-    call = _Carried(op, arguments, values, "forward mode")
+    call = _ForwardCall(op, arguments, values, "forward mode")
     for tensor in call.tensors:
         if tensor._base is not None:
             tensor.data_array()
     tensors = [lifted(t, library) for t in call.tensors]
-    return call.result(push_function(library, call, tensors))
+    return call.result(jvp_of_function(library, call, tensors))
 
 
-class _Carried(OperationCalled):
+class _ForwardCall(OperationCall):
     """One call of a user's operation, which may have a jvp."""
 
-    def pushed_by_rule(
+    def jvp_by_rule(
         self, values: Sequence[Tensor], along: Sequence[Tensor | None]
     ) -> list[tuple[Tensor, Tensor | None]] | None:
         """Return the results with their tangents by the jvp that the user gave.
@@ -69,7 +63,7 @@ class _Carried(OperationCalled):
         return run_in_mode(RECORDING, self._by_rule, values, along, kept)  # type: ignore[no-any-return]
 
     def _by_rule(self, values: Any, along: Any, kept: bool) -> Any:
-        outs = self(*places_of(values, along, kept))
+        outs = self(*stand_ins(values, along, kept))
         node = next((n for n in map(_node_of, outs) if n is not None and n.op is self.op), None)
         if node is None:
             return None
@@ -98,7 +92,7 @@ def _like(structure: Structure | None, found: Any) -> Any:
 
 
 # -- functions of parts on arrays with tangents ----------------------------------------------------
-def push_function(library: Any, function: OfParts, tensors: Sequence[Tensor]) -> list[Tensor]:
+def jvp_of_function(library: Any, function: OfParts, tensors: Sequence[Tensor]) -> list[Tensor]:
     """Return the results of a function of values, with their tangents, and record its node."""
     values, along = [], []
     for t in tensors:
@@ -117,27 +111,27 @@ def push_function(library: Any, function: OfParts, tensors: Sequence[Tensor]) ->
 
 
 def _of_parts(function: OfParts, values: Any, along: Any) -> Any:
-    pairs = _pushed(function, values, along)
+    pairs = _jvp(function, values, along)
     return [(from_closure(out), from_closure(tangent)) for out, tangent in pairs]
 
 
-def _pushed(function: OfParts, values: Any, along: Any) -> Any:
+def _jvp(function: OfParts, values: Any, along: Any) -> Any:
     """Call the given forward derivative, or transpose the backward of a function.
 
     A backward that cannot be recorded is transposed element by element.
     """
-    if isinstance(function, _Carried) and function.op.forward_rule is not None:
+    if isinstance(function, _ForwardCall) and function.op.forward_rule is not None:
         changes = any(v is not None for v in along)  # else the rule is not asked
-        found = function.pushed_by_rule(values, along) if changes else None
+        found = function.jvp_by_rule(values, along) if changes else None
         if found is not None:
             return found
     try:
-        return pushed(function, values, along)
+        return jvp_by_transpose(function, values, along)
     except (GraphError, RuntimeError) as error:
         has_graph = any(t is not None and t.requires_grad for t in (*values, *along))
         if isinstance(error, InplaceError) or (STATE.get().grad and has_graph):
             raise
-        return pushed_by_elements(name_of_function(function), function, values, along)
+        return jvp_by_rows(name_of_function(function), function, values, along)
 
 
 def _gradients_of(function: OfParts, wanted: Sequence[bool], given: Sequence[bool]) -> OfParts:

@@ -3,8 +3,8 @@
 Owns `Batch`, and for each depth of nesting the library of such arrays. A function of the tensors of
 one sample that is run on them computes all samples at once. Their shape is that of one sample.
 
-An operation follows its batching rule (batching.py); one without a rule is called for each sample
-(`each_sample`), and so are users' operations (sampling.py).
+An operation follows its batching rule (rules.py); one without a rule is called for each sample
+(`each_sample`), and so are users' operations (user_ops.py).
 
 Invariants: the axis of the samples comes first in what is wrapped, or `batched` is False and all
 samples have the same. A part is a tensor exactly where it requires grad. There is one class of
@@ -32,16 +32,14 @@ from pullback.ops.primitives.arranging import diagonal_p
 from pullback.ops.primitives.conversion import clone_p
 from pullback.ops.primitives.indexing import index_put_p, is_basic, reader, setitem_p
 from pullback.ops.primitives.shape import broadcast_to_p, reshape_p
-from pullback.transforms.arguments import RECORDING
-from pullback.transforms.batching import batched_results
-from pullback.transforms.called import called_on_parts
-from pullback.transforms.calls import elementwise_of
-from pullback.transforms.levels import WRAPPING
-from pullback.transforms.one_value import closed_over, refused
-from pullback.transforms.sampling import call_by_sample, call_operation, each
+from pullback.transforms.batch.batched_call import closed_over, elementwise_of, refused
+from pullback.transforms.batch.rules import batched_results
+from pullback.transforms.batch.user_ops import call_by_sample, call_user_op, each
+from pullback.transforms.levels import RECORDING, WRAPPING
+from pullback.transforms.user_calls import call_on_parts
 from pullback.transforms.wrapped import (
+    TransformLibrary,
     Wrapped,
-    WrappedLibrary,
     boxed,
     is_part,
     on_part,
@@ -105,7 +103,7 @@ class Batch(Wrapped):
         return self._one().__index__()  # type: ignore[no-any-return]
 
 
-class BatchLibrary(WrappedLibrary):
+class BatchLibrary(TransformLibrary):
     """The library of batches of one depth of nesting."""
 
     def __init__(self, rank: int) -> None:
@@ -113,13 +111,13 @@ class BatchLibrary(WrappedLibrary):
 
     def lift(self, a: Any) -> Any:
         """Wrap an array or a tensor that all samples share."""
-        return a if self.has(a) else self.made(a, False)
+        return a if self.has(a) else self.array_class(a, False)
 
     def call(self, op: Any, arguments: Any, values: Sequence[Any]) -> Any:
         """Return the result of a user's operation, by its vmap or a call for each sample."""
         if self.is_apart():
-            return called_on_parts(op, arguments, values)
-        return call_operation(self, op, arguments, values)
+            return call_on_parts(op, arguments, values)
+        return call_user_op(self, op, arguments, values)
 
     def call_function(self, function: Any, tensors: Sequence[Tensor]) -> list[Tensor]:
         """Call a function for each sample."""
@@ -127,16 +125,16 @@ class BatchLibrary(WrappedLibrary):
 
     def run(self, op: Primitive, arrays: Sequence[Any], settings: dict[str, Any]) -> Any:
         """Return the results of an operation."""
-        made = self.made
+        array_class = self.array_class
         if self.is_beside_parts():
             self.check_closures([*arrays, *leaves(settings.get("index"))])
         if op.elementwise and len(arrays) < 3:
-            found = elementwise_of(made, op, arrays, settings)
+            found = elementwise_of(array_class, op, arrays, settings)
             if found is not None:
                 return found
         values, batched, is_plain = [], [], "index" not in settings or is_basic(settings["index"])
         for a in arrays:
-            own = a.__class__ is made
+            own = a.__class__ is array_class
             value = a.value if own else a
             is_plain = is_plain and value.__class__ in _PLAIN
             values.append(value)
@@ -148,7 +146,7 @@ class BatchLibrary(WrappedLibrary):
             outs, has_axis = on_parts(
                 batched_results, self, TENSORS, op, tensors, batched, settings
             )
-        results = [made(part_of(o) if isinstance(o, Tensor) else o, has_axis) for o in outs]
+        results = [array_class(part_of(o) if isinstance(o, Tensor) else o, has_axis) for o in outs]
         return results if op.multi else results[0]
 
     def with_graph_of(self, before: Any, after: Any) -> Any:
@@ -160,7 +158,7 @@ class BatchLibrary(WrappedLibrary):
         new = after.value
         if before.batched and not after.batched:
             new = boxed(new).broadcast_to(tuple(old.shape))
-        return self.made(part_with_graph_of(old, new), before.batched or after.batched)
+        return self.array_class(part_with_graph_of(old, new), before.batched or after.batched)
 
     # -- by the operations -------------------------------------------------------------------------
     def copy(self, a: Any) -> Any:
@@ -203,21 +201,21 @@ class BatchLibrary(WrappedLibrary):
     # -- what leaves the first axes alone ----------------------------------------------------------
     def fold(self, a: Any, *settings: Any) -> Any:
         """Add windows up at the places they come from."""
-        return self.made(on_parts(on_part, "fold", [a.value], settings, {}), a.batched)
+        return self.array_class(on_parts(on_part, "fold", [a.value], settings, {}), a.batched)
 
     def windows(self, a: Any, *settings: Any) -> Any:
         """Return the windows along the last axes."""
-        return self.made(on_parts(on_part, "windows", [a.value], settings, {}), a.batched)
+        return self.array_class(on_parts(on_part, "windows", [a.value], settings, {}), a.batched)
 
     def moved(self, a: Any, name: str, target: Any, device: Any = None) -> Any:
         """Return a copy on another device."""
-        return self.made(on_parts(_moved, a.value, name), a.batched)
+        return self.array_class(on_parts(_moved, a.value, name), a.batched)
 
     def constant(self, a: Any) -> Any:
         """Return the values outside of any graph."""
         part = a.value
         part = part.detach().data_array() if isinstance(part, Tensor) else part
-        return self.made(library_of(part).constant(part), a.batched)
+        return self.array_class(library_of(part).constant(part), a.batched)
 
     # -- values of the samples ---------------------------------------------------------------------
     def varies(self, a: Any) -> bool:
@@ -268,7 +266,7 @@ class BatchLibrary(WrappedLibrary):
             raise ArgumentError(compose("vmap", required, 'random numbers under "error"'))
         if running.randomness == "same":
             return self.lift(self._drawn_outside(draw))
-        return self.made(self._drawn_outside(lambda lead: draw((*lead, running.size))))
+        return self.array_class(self._drawn_outside(lambda lead: draw((*lead, running.size))))
 
 
 def _kind(a: Any) -> str:

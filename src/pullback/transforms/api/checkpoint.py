@@ -24,16 +24,18 @@ from pullback.core.tensor.tensor import Tensor, box
 from pullback.core.tensor.versions import shared_counter, version_of
 from pullback.errors import GraphError, InplaceError, compose
 from pullback.ops.functions.random import replayed, watched
-from pullback.transforms.levels import as_of
-from pullback.transforms.recording import run_noting_writes, written_outside
-from pullback.transforms.repeating import (
+from pullback.transforms.api.arguments import Function, Transformed, name_of
+from pullback.transforms.api.recording import run_noting_writes, written_outside
+from pullback.transforms.api.rerunning import (
     Fingerprint,
     GlobalDraws,
+    computed_layers,
+    layers_of,
+    replace_graph,
     replayed_globals,
     watched_globals,
 )
-from pullback.transforms.rerunning import computed_layers, layers_of, replace_graph
-from pullback.transforms.transformed import Function, Transformed, name_of
+from pullback.transforms.levels import as_of
 
 __all__ = ["checkpoint"]
 

@@ -1,7 +1,7 @@
 """Batching rules: how an operation computes all samples of a batch at once.
 
 Owns a rule for each operation that has one, and the loop over the samples for any other. A rule
-gets a `Call` and returns the results, tensors whose first axis is that of the samples; or
+gets a `BatchedCall` and returns the results, tensors whose first axis is that of the samples; or
 NotImplemented where it does not fit, for the loop. Element-wise operations need no rule of their
 own, nor do those that treat all leading axes alike.
 """
@@ -16,10 +16,9 @@ from pullback.core.function.handed import TENSORS
 from pullback.core.function.primitive import Primitive
 from pullback.core.tensor.tensor import Tensor
 from pullback.ops.axes import normalize_axes, normalize_axis
-from pullback.transforms.batched_indexing import INDEXING, sample_of, size_of
-from pullback.transforms.calls import Call, aligned, is_numbers, results_in
-from pullback.transforms.one_value import refused
-from pullback.transforms.wrapped import boxed, results_of
+from pullback.transforms.batch.batched_call import BatchedCall, aligned, refused
+from pullback.transforms.batch.indexing import INDEXING, sample_of, size_of
+from pullback.transforms.wrapped import boxed, is_numbers, results_in, results_of
 
 __all__ = ["batched_results", "stacked"]
 
@@ -44,7 +43,7 @@ def batched_results(
         size = size_of(library, settings["index"])
     if size is None:
         return results_in(xp, op, values, sample_of(library, settings, 0)), False
-    call = Call(xp, op, values, batched, settings, size)
+    call = BatchedCall(xp, op, values, batched, settings, size)
     rule, indexing = RULES.get(op.name), INDEXING.get(op.name)
     found: Any = NotImplemented
     if rule is not None:
@@ -56,8 +55,8 @@ def batched_results(
     return (found if isinstance(found, (list, tuple)) else [found]), True
 
 
-def _each_sample(library: Any, call: Call) -> list[Any]:
-    """Call the operation for each sample by itself, and stack the results."""
+def _each_sample(library: Any, call: BatchedCall) -> list[Any]:
+    """BatchedCall the operation for each sample by itself, and stack the results."""
     tensors = [boxed(t) if is_numbers(t) else t for t in call.tensors]
     rows = [
         results_of(
@@ -86,17 +85,17 @@ def stacked(library: Any, name: str, rows: Sequence[Sequence[Tensor]]) -> list[T
 
 
 # -- element by element, and along leading axes ----------------------------------------------------
-def _elementwise(call: Call) -> list[Any]:
+def _elementwise(call: BatchedCall) -> list[Any]:
     return call.results(*call.aligned())
 
 
-def _as_it_is(call: Call) -> list[Any]:
-    """Call an operation that treats all leading axes alike."""
+def _as_it_is(call: BatchedCall) -> list[Any]:
+    """BatchedCall an operation that treats all leading axes alike."""
     return call.results(*call.whole())
 
 
 # -- along axes ------------------------------------------------------------------------------------
-def _reduction(call: Call) -> Any:
+def _reduction(call: BatchedCall) -> Any:
     (x,), axis, keepdims = call.tensors, call.settings["axis"], call.settings.get("keepdims")
     ndim = len(x.shape) - 1
     axes = normalize_axes(call.op.name, axis, ndim)
@@ -109,7 +108,7 @@ def _reduction(call: Call) -> Any:
     return call.result(x, axis=tuple(a + 1 for a in axes))
 
 
-def _place(call: Call) -> Any:
+def _place(call: BatchedCall) -> Any:
     """Find the place of an extreme: along one axis, or of all elements in a row."""
     (x,), axis = call.tensors, call.settings["axis"]
     if axis is not None and len(x.shape) > 1:
@@ -120,10 +119,10 @@ def _place(call: Call) -> Any:
     return found.reshape((call.size, *ones))
 
 
-def _along(setting: str) -> Callable[[Call], Any]:
+def _along(setting: str) -> Callable[[BatchedCall], Any]:
     """Return the rule of an operation that works along the axis, or axes, of a setting."""
 
-    def rule(call: Call) -> Any:
+    def rule(call: BatchedCall) -> Any:
         ndim = len(call.tensors[0].shape) - 1
         axis = call.settings[setting]
         if ndim == 0 or axis is None:
@@ -135,30 +134,30 @@ def _along(setting: str) -> Callable[[Call], Any]:
     return rule
 
 
-def _fold_dim(call: Call) -> Any:
+def _fold_dim(call: BatchedCall) -> Any:
     shape, axis = call.settings["shape"], call.settings["axis"]
     if not shape:
         return NotImplemented
     return call.result(*call.tensors, axis=axis % len(shape) + 1, shape=(call.size, *shape))
 
 
-def _cat(call: Call) -> Any:
+def _cat(call: BatchedCall) -> Any:
     axis = normalize_axis("concat", call.settings.get("axis", 0), call.ndim(0))
     return call.result(*call.whole(), axis=axis + 1) if call.ndim(0) else NotImplemented
 
 
-def _stack(call: Call) -> Any:
+def _stack(call: BatchedCall) -> Any:
     axis = normalize_axis("stack", call.settings.get("axis", 0), call.ndim(0) + 1)
     return call.result(*call.whole(), axis=axis + 1)
 
 
-def _cross(call: Call) -> Any:
+def _cross(call: BatchedCall) -> Any:
     axis, ndim = call.settings["axis"], max(map(call.ndim, range(2)))
     return call.result(*call.aligned(), axis=axis - ndim if axis >= 0 else axis)
 
 
 # -- shapes ----------------------------------------------------------------------------------------
-def _reshape(call: Call) -> Any:
+def _reshape(call: BatchedCall) -> Any:
     (x,), shape = call.tensors, call.settings["shape"]
     if -1 in shape:
         rest = math.prod(n for n in shape if n != -1)
@@ -169,13 +168,13 @@ def _reshape(call: Call) -> Any:
     return call.result(x, shape=(call.size, *shape))
 
 
-def _permute(call: Call) -> Any:
+def _permute(call: BatchedCall) -> Any:
     ndim = call.ndim(0)
     axes = [normalize_axis("permute", a, ndim) + 1 for a in call.settings["axes"]]
     return call.result(*call.tensors, axes=(0, *axes))
 
 
-def _broadcast_to(call: Call) -> Any:
+def _broadcast_to(call: BatchedCall) -> Any:
     shape = call.settings["shape"]
     if call.ndim(0) > len(shape):
         return NotImplemented
@@ -183,20 +182,20 @@ def _broadcast_to(call: Call) -> Any:
     return call.result(x, shape=(call.size, *shape))
 
 
-def _pad(call: Call) -> Any:
+def _pad(call: BatchedCall) -> Any:
     return call.result(*call.tensors, widths=((0, 0), *call.settings["widths"]))
 
 
-def _tile(call: Call) -> Any:
+def _tile(call: BatchedCall) -> Any:
     shapes = {name: (call.size, *call.settings[name]) for name in ("split", "wide", "shape")}
     return call.result(*call.tensors, **shapes)
 
 
-def _diag_embed(call: Call) -> Any:
+def _diag_embed(call: BatchedCall) -> Any:
     return call.result(*call.tensors, shape=(call.size, *call.settings["shape"]))
 
 
-def _copy(call: Call) -> Any:
+def _copy(call: BatchedCall) -> Any:
     src = call.tensors[1]
     if is_numbers(src):
         src = call.with_leading_ones(src, call.batched[1], call.ndim(0))
@@ -204,7 +203,7 @@ def _copy(call: Call) -> Any:
 
 
 # -- products --------------------------------------------------------------------------------------
-def _matmul(call: Call) -> Any:
+def _matmul(call: BatchedCall) -> Any:
     (x, y), (in_x, in_y) = call.tensors, call.batched
     left, right = call.ndim(0), call.ndim(1)
     xp = call.xp
@@ -225,12 +224,12 @@ def _matmul(call: Call) -> Any:
     return product.reshape(tuple(shape)) if dropped else product
 
 
-def _outer(call: Call) -> Any:
+def _outer(call: BatchedCall) -> Any:
     x, y = call.tensors
     return call.xp.multiply(x[..., :, None], y[..., None, :])
 
 
-def _linear(call: Call) -> Any:
+def _linear(call: BatchedCall) -> Any:
     x, weight = call.tensors
     if not call.batched[1]:
         return call.result(x, weight)
@@ -240,7 +239,7 @@ def _linear(call: Call) -> Any:
     return product.reshape((call.size, *lead, weight.shape[-2]))
 
 
-def _contract(call: Call) -> Any:
+def _contract(call: BatchedCall) -> Any:
     *inputs, out = call.settings["labels"]
     # The axis of the samples has a label of its own, as have those of other transforms outside.
     label = f"samples {len(out)}"
@@ -250,7 +249,7 @@ def _contract(call: Call) -> Any:
     return call.result(*call.tensors, labels=(*inputs, (label, *out)))
 
 
-def _solve(call: Call) -> Any:
+def _solve(call: BatchedCall) -> Any:
     vector = call.ndim(1) == 1
     if not call.batched[0]:
         return _solve_with_one_matrix(call, vector)
@@ -261,7 +260,7 @@ def _solve(call: Call) -> Any:
     return found.reshape(found.shape[:-1]) if vector else found
 
 
-def _solve_with_one_matrix(call: Call, vector: bool) -> Any:
+def _solve_with_one_matrix(call: BatchedCall, vector: bool) -> Any:
     """Solve the systems of all samples at once: their right-hand sides are more columns."""
     (x, y), xp = call.tensors, call.xp
     y = xp.moveaxis(y, 0, -1)
@@ -272,7 +271,7 @@ def _solve_with_one_matrix(call: Call, vector: bool) -> Any:
 
 
 # -- convolution -----------------------------------------------------------------------------------
-def _convolution(call: Call) -> Any:
+def _convolution(call: BatchedCall) -> Any:
     """Convolve images with one weight as more images, those with their own in groups."""
     if not call.batched[1]:
         (x, weight), n = call.tensors, call.size
@@ -289,7 +288,7 @@ def _convolution(call: Call) -> Any:
     return call.xp.moveaxis(_parted(found, 1, call.size), 1, 0)
 
 
-def _convolution_weight(call: Call) -> Any:
+def _convolution_weight(call: BatchedCall) -> Any:
     if call.settings["groups"] == 1 and not all(call.batched):  # one is that of all samples
         x, y = (
             _as_channels(t, call.xp) if b else t
@@ -316,7 +315,7 @@ def _parted(x: Any, axis: int, size: int) -> Any:
 
 
 # -- by index --------------------------------------------------------------------------------------
-def _by_element(call: Call) -> Any:
+def _by_element(call: BatchedCall) -> Any:
     """Read or write elements, each sample with an index of its own."""
     shape = call.settings.get("shape")
     ndim = call.ndim(0) if shape is None else len(shape)
@@ -329,7 +328,7 @@ def _by_element(call: Call) -> Any:
     return call.result(*tensors, axis=call.settings["axis"] % ndim + 1, **changed)
 
 
-def _by_slice(call: Call) -> Any:
+def _by_slice(call: BatchedCall) -> Any:
     """Read or write slices where all samples have one index."""
     shape = call.settings.get("shape")
     ndim = call.ndim(0) if shape is None else len(shape)
@@ -347,7 +346,7 @@ def _by_slice(call: Call) -> Any:
     return call.result(*tensors, axis=call.settings["axis"] % ndim + 1, **changed)
 
 
-def _own_slices(call: Call, ndim: int, shape: Any) -> Any:
+def _own_slices(call: BatchedCall, ndim: int, shape: Any) -> Any:
     """Read slices by the index of each sample, as slices of all samples in a row."""
     axis = call.settings["axis"] % ndim
     index = call.tensors[1]
@@ -381,15 +380,15 @@ def _numbered(index: Any, n: int, xp: Any) -> Any:
     return index + starts.reshape((-1, *(1,) * (len(index.shape) - 1)))
 
 
-def _searchsorted(call: Call) -> Any:
+def _searchsorted(call: BatchedCall) -> Any:
     return NotImplemented if call.batched[0] else call.result(*call.tensors)
 
 
-def _isin(call: Call) -> Any:
+def _isin(call: BatchedCall) -> Any:
     return NotImplemented if call.batched[1] else call.result(*call.tensors)
 
 
-_RULES: dict[str, Callable[[Call], Any]] = {
+_RULES: dict[str, Callable[[BatchedCall], Any]] = {
     "to toDevice fill clamp nan_to_num softplus elu leaky_relu hardtanh polygamma huber logit real "
     "imag to_complex": _as_it_is,
     "binary_cross_entropy binary_cross_entropy_with_logits": _elementwise,

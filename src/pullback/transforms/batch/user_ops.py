@@ -23,33 +23,33 @@ from pullback.errors import ArgumentError, ShapeError, compose
 from pullback.ops.functions.creation import asarray, zeros_like
 from pullback.ops.functions.random import Drawn, replayed, watched
 from pullback.ops.primitives.conversion import clone
-from pullback.transforms.arguments import RECORDING, numpy_scalar
-from pullback.transforms.batching import stacked
-from pullback.transforms.called import (
-    Called,
-    FunctionCalled,
-    OperationCalled,
-    call_function,
-    name_of_function,
-    record_call,
-)
+from pullback.transforms.batch.rules import stacked
 from pullback.transforms.levels import (
+    RECORDING,
     WRAPPING,
     Level,
     close_levels,
     depends_on_outer_level,
     levels_reopened,
 )
-from pullback.transforms.wrapped import boxed, part_of, run_within
+from pullback.transforms.user_calls import (
+    FunctionCall,
+    OperationCall,
+    UserCall,
+    call_function,
+    name_of_function,
+    record_call,
+)
+from pullback.transforms.wrapped import boxed, numpy_scalar, part_of, run_within
 
-__all__ = ["call_by_sample", "call_operation", "each"]
+__all__ = ["call_by_sample", "call_user_op", "each"]
 
 _ndarray = NUMPY.array_types[0]
 
 
-def call_operation(library: Any, op: Any, arguments: Any, values: Sequence[Any]) -> Any:
+def call_user_op(library: Any, op: Any, arguments: Any, values: Sequence[Any]) -> Any:
     """Return the result of a user's operation on tensors of a library of batches."""
-    called = OperationCalled(op, arguments, values, "vmap")
+    called = OperationCall(op, arguments, values, "vmap")
     step = _BySample(called) if op.vmap_rule is None else _ByRule(called)
     return _called(library, called, step)
 
@@ -61,14 +61,14 @@ def each(
 
     NotImplemented if no argument differs between samples, but what the function closes over.
     """
-    called = FunctionCalled(function, args, keywords, "vmap")
+    called = FunctionCall(function, args, keywords, "vmap")
     arrays = [t.data_array() for t in called.tensors]
     if not any(library_of(a).varies(a) for a in arrays):
         return NotImplemented
     return _called(library, called, _BySample(called))
 
 
-def _called(library: Any, called: Called, step: _Step) -> Any:
+def _called(library: Any, called: UserCall, step: _Step) -> Any:
     # Those of a transform inside of this one are of a library that wraps batches.
     outer = join([library, *(library_of(t.data_array()) for t in called.tensors)]) or library
     return called.result(call_function(step, [lifted(t, outer) for t in called.tensors]))
@@ -190,7 +190,7 @@ class _Step(ABC):
 class _BySample(_Step):
     """The first call: of the function, for each sample."""
 
-    def __init__(self, called: Called) -> None:
+    def __init__(self, called: UserCall) -> None:
         self.called, self.name = called, called.name
 
     def on_parts(
@@ -269,7 +269,7 @@ def _draws(info: VmapInfo, name: str) -> Iterator[AbstractContextManager[Any]]:
 class _ByRule(_Step):
     """The first call: of the vmap that was given with an operation, for all samples at once."""
 
-    def __init__(self, called: OperationCalled) -> None:
+    def __init__(self, called: OperationCall) -> None:
         self.called, self.name = called, called.name
 
     def on_parts(
@@ -398,14 +398,14 @@ def call_by_sample(library: Any, function: Any, tensors: Sequence[Tensor]) -> li
     """Return the results of a function for all samples, and record its node."""
     step = function
     if not isinstance(function, _Step):
-        step = _BySample(FunctionCalled(_dispatched(function), tensors, {}, "vmap"))
+        step = _BySample(FunctionCall(_dispatched(function), tensors, {}, "vmap"))
     arrays = [t._data for t in tensors]
     batched = [a.batched for a in arrays]
     recorded = STATE.get().grad
     tracked = [recorded and t._node is not None for t in tensors]
     values, info = [boxed(a.value) for a in arrays], _info(library, arrays)
     parts, outs = run_within(library, _joined, library, step, info, values, batched, tracked)
-    found = [library.made(part_of(out), bool(parts.size)) for out in outs]
+    found = [library.array_class(part_of(out), bool(parts.size)) for out in outs]
 
     def pull(tensors: Any, chosen: Sequence[bool], cotangents: Sequence[Tensor | None]) -> Any:
         given = [g is not None for g in cotangents]

@@ -1,20 +1,23 @@
 """Which arguments of a call are differentiated, and the tensors that the function gets for them.
 
-Owns the reading of `argnum`, containers of arguments, and the types that can be differentiated.
-Must not know what is computed. Invariants: arguments are never changed; a tensor that requires grad
-stays part of the graph, through a clone.
+Owns the callable that a transform makes of a function, with its name, documentation and pickling;
+the reading of `argnum`, containers of arguments, and the types that can be differentiated. Must not
+know what is computed. Invariants: arguments are never changed; a tensor that requires grad stays
+part of the graph, through a clone.
 """
 
 from __future__ import annotations
 
 import difflib
+import functools
 import inspect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from types import MethodType
 from typing import Any, NamedTuple
 
 from pullback import hints
 from pullback.arrays import NUMPY, is_array, library_of
-from pullback.core.custom.pytree import children, flatten, unflatten
+from pullback.core.custom.pytree import flatten, named_leaves, unflatten
 from pullback.core.function.dispatch import lifted
 from pullback.core.graph.modes import run_in_mode
 from pullback.core.tensor.tensor import Tensor, box, new_leaf
@@ -23,26 +26,24 @@ from pullback.errors import ArgumentError, ArgumentTypeError, AutogradError, DTy
 from pullback.numpy_protocol.tensor import NumPyTensor
 from pullback.ops.functions.creation import asarray
 from pullback.ops.primitives.conversion import clone
-from pullback.transforms.levels import WRAPPING, Level, depends_on_outer_level
+from pullback.transforms.levels import RECORDING, WRAPPING, Level, depends_on_outer_level
+from pullback.transforms.wrapped import numpy_scalar
 
 __all__ = [
-    "RECORDING",
     "Argnum",
     "Arguments",
+    "Function",
     "Input",
+    "Transformed",
     "argnum_of",
     "class_for",
-    "in_class",
-    "named_leaves",
+    "name_of",
     "tensor_for",
 ]
 
 Argnum = int | str | Sequence[int | str]
 
-RECORDING = {"grad": True, "inference": False}
 
-
-numpy_scalar = NUMPY.xp.generic
 _ndarray = NUMPY.array_types[0]
 _BY_POSITION = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
@@ -62,7 +63,7 @@ class Input(NamedTuple):
 
     given: Any
     tensor: Tensor
-    place: Tensor  # the leaf itself, in case the function changes the tensor in place
+    leaf: Tensor  # what the gradient is of, in case the function changes the tensor in place
 
 
 class Arguments:
@@ -149,24 +150,6 @@ class Arguments:
         return unflatten(self.structure, values)
 
 
-def named_leaves(name: str, value: Any) -> Iterator[tuple[str, Any]]:
-    """Yield everything that is not a container, each with its path."""
-    items = children(value)
-    if items is None:
-        yield name, value
-        return
-    for key, item in items:
-        yield from named_leaves(path_of(name, value, key), item)
-
-
-def path_of(name: str, container: Any, key: Any) -> str:
-    """Name an item of a container as Python would reach it."""
-    by_key = isinstance(container, (dict, list)) or (
-        isinstance(container, tuple) and not hasattr(container, "_fields")
-    )
-    return f"{name}[{key!r}]" if by_key else f"{name}.{key}"
-
-
 # -- positions and names ---------------------------------------------------------------------------
 def _key_of(
     api: str, fun: Callable[..., Any], wanted: Any, args: Sequence[Any], kwargs: dict[str, Any]
@@ -232,13 +215,6 @@ def class_for(given: Any) -> type[Tensor]:
     return Tensor if is_array(given) and library_of(given) is not NUMPY else NumPyTensor
 
 
-def in_class(tensor: Tensor, cls: type[Tensor]) -> Tensor:
-    """Return a tensor in a class: the same values, node and memory."""
-    if tensor.__class__ is cls:
-        return tensor
-    return box(tensor.data_array(), tensor._node, shared_counter(tensor), cls)
-
-
 def _source(arguments: Arguments, i: int, given: Any) -> Tensor | None:
     """Return a leaf as a tensor; None for an integer, which has no derivative."""
     if given.__class__ is _ndarray and given.dtype in NUMPY.quick_dtypes:
@@ -281,3 +257,70 @@ def _no_derivative(api: str, name: str, given: Any) -> Exception:
     came = f"{type(given).__name__} of dtype {asarray(source).dtype.name}"
     hint = "only floating-point and complex numbers have a gradient: write 2.0 for 2"
     return DTypeError(compose(api, required, came, (name, given), hint=hint))
+
+
+# -- transformed -----------------------------------------------------------------------------------
+Function = Callable[..., Any]
+# A mode and a chunk_size are None then.
+_DEFAULTS = {
+    "argnum": 0,
+    "has_aux": False,
+    "in_axes": 0,
+    "out_axes": 0,
+    "randomness": "error",
+    "check": True,
+}
+
+
+class Transformed:
+    """What a transform makes of a function: pickled and copied as the call that made it.
+
+    A subclass has `__call__`.
+
+    Parameters
+    ----------
+    transform : callable
+        What the user called; errors name it.
+    fun : callable
+        Its function.
+    **settings : any
+        Its other arguments.
+    """
+
+    def __init__(self, transform: Callable[..., Any], fun: Function, **settings: Any) -> None:
+        api = transform.__name__
+        if not callable(fun):
+            raise ArgumentTypeError(compose(api, "a function required", type(fun).__name__))
+        self.__name__ = self.__qualname__ = api  # where the function has no name
+        functools.update_wrapper(self, fun)
+        self._transform, self._fun, self._settings = transform, fun, settings
+        self._api = api
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        """Compute the transform at these arguments."""
+        raise NotImplementedError
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        """Return the method of an instance: in the body of a class this is one, like a function."""
+        return self if instance is None else MethodType(self, instance)
+
+    def __reduce__(self) -> Any:
+        return _again, (self._transform, self._fun, self._settings)
+
+    def __repr__(self) -> str:
+        shown = repr(self._fun) if isinstance(self._fun, Transformed) else name_of(self._fun)
+        settings = (
+            f", {name}={value!r}"
+            for name, value in self._settings.items()
+            if value != _DEFAULTS.get(name)
+        )
+        return f"{self._api}({shown}{''.join(settings)})"
+
+
+def _again(transform: Callable[..., Any], fun: Function, settings: dict[str, Any]) -> Any:
+    return transform(fun, **settings)
+
+
+def name_of(fun: Function) -> str:
+    """Return the name of a function as messages have it."""
+    return str(getattr(fun, "__qualname__", None) or getattr(fun, "__name__", None) or repr(fun))

@@ -1,0 +1,1 @@
+"""What users call: each takes a function, and returns its derivatives."""

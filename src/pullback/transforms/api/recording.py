@@ -1,0 +1,312 @@
+"""One call of a function, recorded: what reverse-mode transforms pull gradients through.
+
+Owns the tensors that stood for the arguments, the checks of results, the types in which values and
+gradients go back to the caller, and the decision whether a result stays part of the graph.
+Invariants: no global state; no ``.grad`` is changed; a result that can be differentiated again (by
+an enclosing transform, or with respect to a tensor in the function's closure) stays part of the
+graph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from pullback.arrays import NUMPY, is_array, library_of
+from pullback.core.backward import api as engine
+from pullback.core.backward.collect import collect
+from pullback.core.custom.pytree import Structure, flatten, leaves, unflatten
+from pullback.core.graph.modes import STATE, run_in_mode
+from pullback.core.tensor.endings import run_in_call
+from pullback.core.tensor.tensor import Tensor, in_class
+from pullback.core.tensor.writes import WRITES, Writes
+from pullback.errors import ArgumentTypeError, DTypeError, GraphError, InplaceError, compose
+from pullback.ops.functions.creation import zeros_like
+from pullback.transforms.api.arguments import Arguments, Function, class_for, name_of
+from pullback.transforms.levels import RECORDING, Level, depends_on_outer_level
+from pullback.transforms.wrapped import numpy_scalar
+
+__all__ = [
+    "Recording",
+    "as_given",
+    "check_differentiable",
+    "check_real",
+    "check_scalar",
+    "check_tensor",
+    "detached",
+    "leaves_as_given",
+    "parts",
+    "value_as_given",
+    "written_outside",
+]
+
+
+class Recording:
+    """A call that was recorded.
+
+    Attributes
+    ----------
+    out, aux : any
+        What the function returned, tensors with their graph.
+    outs, structure : list, Structure or None
+        The leaves of `out`, and the containers that they stand in.
+    inputs : list of Input
+        The leaves of the arguments that have a derivative.
+    level : Level
+        That of the call, closed once a result of it that stays part of the graph goes out.
+    keeps : bool
+        Whether the result stays part of the graph.
+    """
+
+    def __init__(self, arguments: Arguments, has_aux: bool = False) -> None:
+        self.arguments, self.level = arguments, Level()
+        self._slots = arguments.inputs(self.level)
+        self.inputs = [i for i in self._slots if i is not None]
+        recorded = STATE.get().grad
+        tensors = [None if i is None else i.tensor for i in self._slots]
+        result = self._called(tensors)
+        self.out, self.aux = parts(arguments, result, has_aux)
+        self.outs, self.structure = flatten(self.out)
+        self._auxiliary, self._aux_structure = flatten(self.aux) if has_aux else ([], None)
+        self.keeps = recorded and True in [
+            depends_on_outer_level(t, self.level)
+            for t in (*self.outs, *self._auxiliary)
+            if _tracked(t)
+        ]
+        if self.keeps:
+            self.level.close()
+
+    def value(self) -> Any:
+        """Return the result as the caller gets it."""
+        if self.keeps:
+            return self.out
+        given = [i.given for i in self.inputs]
+        return unflatten(self.structure, leaves_as_given(detached(self.outs), given))
+
+    def auxiliary(self) -> Any:
+        """Return the second object as the caller gets it."""
+        if self.keeps or not self._auxiliary:
+            return self.aux
+        return unflatten(self._aux_structure, detached(self._auxiliary))
+
+    def sources(self) -> list[Tensor | None]:
+        """Return what stands for each leaf of the arguments; None for an integer."""
+        return [None if i is None else i.leaf for i in self._slots]
+
+    def pull(
+        self,
+        roots: Sequence[Tensor],
+        seeds: Sequence[Tensor] | None,
+        *,
+        retain: bool = False,
+        rows: int | None = None,
+    ) -> list[Tensor]:
+        """Return the gradient of each input, in the graph where the result or a seed is.
+
+        Parameters
+        ----------
+        roots, seeds : sequence of Tensor
+            Parts of the result and their gradients, which have a leading axis of length `rows`
+            where that is given; so have the results then. Without seeds the gradients of scalars.
+        retain : bool
+            Whether there will be another call.
+        """
+        recorded = self.keeps_with(seeds or ())
+        tracked = [k for k, root in enumerate(roots) if root.requires_grad]
+        chosen = [roots[k] for k in tracked]
+        cotangents = None if seeds is None else [seeds[k] for k in tracked]
+        places, kept = [i.leaf for i in self.inputs], retain or recorded
+        found: Sequence[Tensor | None] = [None] * len(places)
+        if places and chosen and rows is None:
+            found = engine.pulled_back(chosen, places, cotangents, kept, recorded)
+        elif places and chosen and rows:
+            found = engine.grad(chosen, places, cotangents, kept, recorded, True, True)
+        if recorded:
+            self.level.close()
+        return [_zeros(p, rows) if g is None else g for p, g in zip(places, found, strict=True)]
+
+    def keeps_with(self, seeds: Sequence[Tensor]) -> bool:
+        """Return whether gradients of these seeds stay part of the graph."""
+        return STATE.get().grad and (self.keeps or any(s.requires_grad for s in seeds))
+
+    def structured(self, derivatives: Sequence[Tensor], kept: bool) -> Any:
+        """Return a derivative for each input in the containers and types of the arguments."""
+        found = iter(derivatives)
+        return self.arguments.structured(
+            [None if i is None else _returned(next(found), i.given, kept) for i in self._slots]
+        )
+
+    def _called(self, tensors: Sequence[Tensor | None]) -> Any:
+        """Call the function; raise if it wrote what depends on its arguments to the outside."""
+        places = {i.leaf._node for i in self.inputs}
+        result, left = run_noting_writes(places, RECORDING, self.arguments.call, tensors)
+        for tensor in left:
+            if not places.isdisjoint(collect([tensor._node])[0]):
+                raise written_outside(self.arguments.api, self.arguments.fun, tensor)
+        return result
+
+
+def run_noting_writes(
+    places: Collection[Any], changes: dict[str, Any], fn: Function, /, *args: Any, **kw: Any
+) -> tuple[Any, list[Tensor]]:
+    """Call the function of a transform that differentiates by these nodes, in a mode of its own.
+
+    Returns its result, and what it wrote to of what is outside and no part of the result.
+    """
+    outer = WRITES.get()
+    writes = Writes(outer)
+    try:
+        WRITES.set(writes)
+        result = run_in_call(places, run_in_mode, changes, fn, *args, **kw)
+    finally:
+        WRITES.set(outer)
+    returned = {id(leaf) for leaf in leaves(result)}
+    return result, [tensor for tensor in writes.left() if id(tensor) not in returned]
+
+
+def written_outside(api: str, fun: Any, tensor: Tensor) -> InplaceError:
+    """Return the error of a write to a tensor from outside, which leaves the graph."""
+    tensor._node = None
+    required = f"values that depend on no argument of {name_of(fun)} required in a tensor from"
+    hint = "make the tensor inside of the function and return it, or write a detached value"
+    return InplaceError(
+        compose(api, f"{required} outside", "others", ("tensor", tensor), hint=hint)
+    )
+
+
+def _returned(derivative: Tensor, given: Any, kept: bool) -> Any:
+    """Return a derivative as the caller gets it: a tensor where it is `kept` in the graph."""
+    return in_class(derivative, class_for(given)) if kept else as_given(derivative, given)
+
+
+def _tracked(value: Any) -> bool:
+    return isinstance(value, Tensor) and value.requires_grad
+
+
+def _zeros(like: Tensor, rows: int | None) -> Tensor:
+    zero = zeros_like(like.detach())
+    return zero if rows is None else zero.broadcast_to((rows, *like.shape)).clone()
+
+
+# -- results ---------------------------------------------------------------------------------------
+_ndarray = NUMPY.array_types[0]
+
+
+def parts(arguments: Arguments, result: Any, has_aux: bool) -> tuple[Any, Any]:
+    """Return the result to differentiate, and the second object where there is one."""
+    if not has_aux:
+        return result, None
+    if not isinstance(result, tuple) or len(result) != 2:
+        fun = name_of(arguments.fun)
+        required = f"a pair (result, rest) from {fun} required with has_aux=True"
+        raise ArgumentTypeError(compose(arguments.api, required, type(result).__name__))
+    return result[0], result[1]
+
+
+def check_tensor(
+    arguments: Arguments, out: Any, way_out: str = "return the scalar alone or set has_aux"
+) -> None:
+    """Raise if the result is no tensor."""
+    if not isinstance(out, Tensor):
+        raise _independent(arguments, out, way_out)
+
+
+def check_differentiable(
+    arguments: Arguments, outs: Sequence[Any], structure: Structure | None
+) -> None:
+    """Raise if none of the leaves of a result is a tensor that can have a derivative."""
+    found = [x for x in outs if isinstance(x, Tensor)]
+    if not found:
+        out = unflatten(structure, outs)
+        raise _independent(arguments, out, "return the result, or a container of results")
+    if True not in [x.dtype.is_inexact for x in found]:
+        required = f"a floating-point or complex result of {name_of(arguments.fun)} required"
+        came = found[0].dtype.name
+        raise DTypeError(compose(arguments.api, required, came, ("result", found[0])))
+
+
+def _independent(arguments: Arguments, out: Any, way_out: str) -> ArgumentTypeError:
+    fun, names = name_of(arguments.fun), " and ".join(arguments.names)
+    if out is None:
+        required, hint = f"a result of {fun} required", "end it with return"
+        return ArgumentTypeError(compose(arguments.api, required, "None", hint=hint))
+    if isinstance(getattr(out, "data", None), Tensor):
+        required, came = f"a Tensor required as the result of {fun}", type(out).__name__
+        hint = "return the tensor that it holds: result.data"
+        return ArgumentTypeError(compose(arguments.api, required, came, hint=hint))
+    return ArgumentTypeError(
+        f"{arguments.api}: the result of {fun} does not depend on {names}: it must be a Tensor, "
+        f"got {type(out).__name__}.\n"
+        "hint: float(), item() and numpy() leave the graph; compute with functions of pullback "
+        f"or NumPy, and {way_out}."
+    )
+
+
+def check_real(arguments: Arguments, out: Tensor) -> None:
+    """Raise if the result is complex, or holds integers."""
+    if out.is_complex() or not out.dtype.is_inexact:
+        required = f"a real floating-point result of {name_of(arguments.fun)} required"
+        hint = "take real(), imag() or abs() of it" if out.is_complex() else None
+        message = compose(arguments.api, required, out.dtype.name, ("result", out), hint=hint)
+        raise DTypeError(message)
+
+
+def check_scalar(arguments: Arguments, out: Tensor, instead: str) -> None:
+    """Raise if the result has more than one element."""
+    if out.numel() != 1:
+        required = f"a scalar result of {name_of(arguments.fun)} required"
+        hint = f"reduce it, for instance with sum(), or use {instead}"
+        came = f"shape {out.shape}"
+        raise GraphError(compose(arguments.api, required, came, ("result", out), hint=hint))
+
+
+# -- values as the caller gets them ----------------------------------------------------------------
+def as_given(derivative: Tensor, given: Any) -> Any:
+    """Return a derivative in the type of the argument that it belongs to."""
+    if isinstance(given, Tensor) or _goes_on(derivative):
+        return in_class(derivative, class_for(given))
+    array = derivative.data_array()
+    if is_array(given) or array.shape:
+        return array
+    return derivative.numpy()[()] if isinstance(given, numpy_scalar) else derivative.item()
+
+
+def value_as_given(out: Any, given: Sequence[Any]) -> Any:
+    """Return the tensors of a result as tensors if an argument is one, else as arrays."""
+    found, structure = flatten(out)
+    return unflatten(structure, leaves_as_given(found, given))
+
+
+def leaves_as_given(outs: Sequence[Any], given: Sequence[Any]) -> Sequence[Any]:
+    """Do the same to the leaves of a result."""
+    numbers = bool(given)
+    for g in given:
+        if isinstance(g, Tensor):
+            return outs
+        if isinstance(g, numpy_scalar) or not isinstance(g, (float, complex)):
+            numbers = False
+    if not given:
+        return outs
+    return [_bare(x, numbers) if isinstance(x, Tensor) else x for x in outs]
+
+
+def _bare(out: Tensor, numbers: bool) -> Any:
+    array = out._data
+    if array.__class__ is _ndarray and out._node is None and out._base is None:
+        return array.item() if numbers and not array.shape else array[()]
+    array = out.data_array()
+    if _goes_on(out):
+        return out
+    if library_of(array) is not NUMPY:
+        return array
+    return array.item() if numbers and not array.shape else array[()]
+
+
+def _goes_on(tensor: Tensor) -> bool:
+    """Return whether something outside may still be derived from a tensor: it stays one."""
+    return tensor.requires_grad or library_of(tensor.data_array()).rank > 0
+
+
+def detached(outs: Sequence[Any]) -> list[Any]:
+    """Return the leaves of a result outside of the graph."""
+    return [x._alias() if isinstance(x, Tensor) else x for x in outs]

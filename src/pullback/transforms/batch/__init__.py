@@ -1,0 +1,1 @@
+"""Batches: a library of arrays with a hidden axis of samples."""

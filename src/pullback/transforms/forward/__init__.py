@@ -1,0 +1,1 @@
+"""Forward mode: a library of arrays with tangents."""
