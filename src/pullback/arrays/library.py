@@ -241,27 +241,6 @@ class Library:
         """Say what to do where an array of this library does not go with one of another."""
         return "move them first, for instance with x.to(device) or x.cpu()."
 
-    def is_outside(self, node: Any) -> bool:
-        """Say whether a tensor is wrapped itself and not its array, given its node in the graph.
-
-        Computing with the wrapping array is part of the tensor's graph then.
-        """
-        return False
-
-    def is_apart(self) -> bool:
-        """Say whether what is computed now is computed of parts alone, outside of this library.
-
-        Its own arrays come from closures then: see `taken_out`.
-        """
-        return False
-
-    def taken_out(self, tensor: Any) -> Any:
-        """Return the part that a tensor from a closure stands for among parts, as a tensor.
-
-        Raises where it stands for no single one.
-        """
-        return tensor
-
     def constant(self, a: Array) -> Array:
         """Return the values of `a` as what depends on nothing: what a tangent belongs to, alone.
 
@@ -329,13 +308,6 @@ class Library:
     def is_writeable(self, a: Array) -> bool:
         """Say whether `a` can be changed in place, each element by itself."""
         return self.mutable
-
-    def rewritten(self, before: Array, after: Array) -> Array:
-        """Return what an array is after it was written to, where a new one holds the result.
-
-        What wraps tensors keeps their graph where the change is not recorded.
-        """
-        return after
 
     def copy(self, a: Array) -> Array:
         """Return a copy, sharing memory with nothing."""

@@ -55,6 +55,36 @@ class WrappingLibrary(Library):
         """Wrap an array of a lower rank; this library's own stay as they are."""
         raise NotImplementedError
 
+    # ------------------------------------------------------------------ levels
+
+    def graph_is_outer(self, node: Any) -> bool:
+        """Say whether a tensor is wrapped itself and not its array, given its node in the graph.
+
+        Computing with the wrapping array is part of the tensor's graph then.
+        """
+        return False
+
+    def level_is_active(self) -> bool:
+        """Say whether a transform of this library is running, but not on its parts alone.
+
+        Else its arrays come from closures: see `unwrap_escaped`.
+        """
+        return True
+
+    def unwrap_escaped(self, tensor: Any) -> Any:
+        """Return the part that a tensor from a closure stands for among parts, as a tensor.
+
+        Raises where it stands for no single one.
+        """
+        return tensor
+
+    def rewritten(self, before: Array, after: Array) -> Array:
+        """Return what an array is after it was written to, of which a new one holds the result.
+
+        What wraps tensors keeps their graph where the change is not recorded.
+        """
+        return after
+
     # ------------------------------------------------------------------ dtypes and devices
 
     def native(self, dtype: DType) -> DType:

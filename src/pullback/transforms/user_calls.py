@@ -11,7 +11,7 @@ from typing import Any
 
 from pullback.arrays import join, library_of
 from pullback.core.custom.pytree import Structure, flatten, unflatten
-from pullback.core.function.dispatch import from_closure, lifted
+from pullback.core.function.dispatch import lifted, unwrap_escaped
 from pullback.core.function.record import NodeOperation, new_node, warn_of_lost
 from pullback.core.graph.modes import STATE
 from pullback.core.graph.node import MultiNode, meta_of
@@ -128,7 +128,7 @@ class OperationCall(UserCall):
 def call_on_parts(op: Any, arguments: Any, values: Sequence[Any]) -> Any:
     """Return the result of a user's operation that is called in a function of parts."""
     called = OperationCall(op, arguments, values, "")
-    return called.run(called.with_leaves(list(map(from_closure, called.leaves))))
+    return called.run(called.with_leaves(list(map(unwrap_escaped, called.leaves))))
 
 
 class FunctionCall(UserCall):

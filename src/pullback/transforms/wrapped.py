@@ -374,15 +374,15 @@ class TransformLibrary(WrappingLibrary):
         """Return an array whose parts have the graph of those of another; a subclass has this."""
         raise NotImplementedError
 
-    def is_apart(self) -> bool:
-        """Say whether no transform of this library is running, but on its parts or never again."""
-        return self not in [running.library for running in WRAPPING.get()]
+    def level_is_active(self) -> bool:
+        """Say whether a transform of this library is running: not on its parts, nor done."""
+        return self in [running.library for running in WRAPPING.get()]
 
     def is_beside_parts(self) -> bool:
         """Say whether a function of parts is running, of which such arrays are none."""
-        return self.rank in _APART.get()
+        return self.rank in _INACTIVE.get()
 
-    def taken_out(self, tensor: Any) -> Any:
+    def unwrap_escaped(self, tensor: Any) -> Any:
         """Return what a tensor from a closure wraps, where that is one constant."""
         if not isinstance(tensor, Tensor) or not self.has(tensor.data_array()):
             return tensor
@@ -404,7 +404,7 @@ class TransformLibrary(WrappingLibrary):
         """Return the error of a function of parts that closes over more; a subclass has this."""
         raise NotImplementedError
 
-    def is_outside(self, node: Any) -> bool:
+    def graph_is_outer(self, node: Any) -> bool:
         """Say whether a graph reaches what was there before the transform began."""
         starts = [running.start for running in WRAPPING.get() if running.library is self]
         if not starts:
@@ -472,14 +472,14 @@ def on_part(name: str, parts: Sequence[Any], settings: Any, named: Any) -> Any:
 # -- inside and outside of a transform -------------------------------------------------------------
 # The depths that functions of parts are running outside of: no transform in them is of one, since
 # they may close over arrays of those.
-_APART: ContextVar[frozenset[int]] = ContextVar("pullback_apart", default=frozenset())
+_INACTIVE: ContextVar[frozenset[int]] = ContextVar("pullback_apart", default=frozenset())
 
 
 def depth_beyond(tensors: Sequence[Tensor | None]) -> int:
     """Return a depth of nesting that is beyond all that is running, or in a tensor."""
     ranks = [library_of(t.data_array()).rank for t in tensors if t is not None]
     running = [running.library.rank for running in WRAPPING.get()]
-    return 1 + max([0, *ranks, *running, *_APART.get()])
+    return 1 + max([0, *ranks, *running, *_INACTIVE.get()])
 
 
 def run_wrapped(
@@ -535,16 +535,16 @@ def _apart_from(writes: Writes, result: Any) -> Any:
 def run_within(library: TransformLibrary, function: Callable[..., Any], *args: Any) -> Any:
     """Call a function, perhaps a user's, of what arrays of a library hold: outside of its depth.
 
-    Arrays of this depth that the function closes over are none of its own: see `is_apart`.
+    Arrays of this depth that the function closes over are none of its own: see `level_is_active`.
     """
     outer = _running_below(library.rank)
     inner = {r.library.rank for r in WRAPPING.get() if r not in outer}
     token = WRAPPING.set(outer)  # of this depth none is running where the parts are
-    apart = _APART.set(_APART.get() | inner | {library.rank})
+    apart = _INACTIVE.set(_INACTIVE.get() | inner | {library.rank})
     try:
         return on_parts(_making, outer[-1].library if outer else None, function, *args)
     finally:
-        _APART.reset(apart)
+        _INACTIVE.reset(apart)
         WRAPPING.reset(token)
 
 

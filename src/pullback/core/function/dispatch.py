@@ -17,6 +17,7 @@ from pullback.arrays import (
     NUMPY,
     DType,
     Library,
+    WrappingLibrary,
     is_array,
     join,
     library_of,
@@ -111,8 +112,8 @@ def coerce(op: Primitive, args: Sequence[Any]) -> tuple[list[Tensor], Any]:
         for i, array in kept:
             tensors[i] = box(library_of(array).snapshot(array))
         kept = []
-        if library.rank and library.is_apart():
-            return coerce(op, [from_closure(t) for t in tensors])
+        if isinstance(library, WrappingLibrary) and not library.level_is_active():
+            return coerce(op, [unwrap_escaped(t) for t in tensors])
         tensors = [lifted(t, library) if isinstance(t, Tensor) else t for t in tensors]
         like = lifted(like, library)
     if library is not NUMPY and not _on_one_device(tensors, library, like):
@@ -168,17 +169,17 @@ def _on_one_device(tensors: Sequence[Any], library: Library, like: Tensor) -> bo
     return all(library.same_device(t._data, like._data) for t in tensors if isinstance(t, Tensor))
 
 
-def from_closure(value: Any) -> Any:
-    """Return a tensor of a library that is apart as the part that is computed with instead."""
+def unwrap_escaped(value: Any) -> Any:
+    """Return a tensor of a level that is not active as the part that is computed with instead."""
     while isinstance(value, Tensor) and (array := value.data_array()).__class__ is not _ndarray:
         library = library_of(array)
-        if not library.rank or not library.is_apart():
+        if not isinstance(library, WrappingLibrary) or library.level_is_active():
             break
-        value = library.taken_out(value)
+        value = library.unwrap_escaped(value)
     return value
 
 
-def lifted(tensor: Tensor, library: Library) -> Tensor:
+def lifted(tensor: Tensor, library: Any) -> Tensor:
     """Return an up-to-date tensor with its array in `library`; edge and version stay its own.
 
     A tensor from outside of what the library wraps goes as a whole into it, with its graph.
@@ -186,7 +187,7 @@ def lifted(tensor: Tensor, library: Library) -> Tensor:
     array = tensor._data
     if library_of(array) is library:
         return tensor
-    if tensor._node is not None and library.is_outside(tensor._node):
+    if tensor._node is not None and library.rank and library.graph_is_outer(tensor._node):
         return box(library.lift(tensor), cls=tensor.__class__)
     return box(library.lift(array), tensor._node, counter_of(tensor), tensor.__class__)
 

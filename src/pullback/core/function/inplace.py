@@ -12,15 +12,15 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pullback.arrays import DTYPES, NUMPY, is_array, join, level_of, library_of
+from pullback.arrays import DTYPES, NUMPY, WrappingLibrary, is_array, join, level_of, library_of
 from pullback.core.function.dispatch import (
     THEIRS,
     UNFIT,
-    from_closure,
     kernel_error,
     lifted,
     mixed_error,
     named,
+    unwrap_escaped,
 )
 from pullback.core.function.handed import RECORDED
 from pullback.core.function.primitive import Primitive
@@ -93,14 +93,14 @@ def _of_one_library(op: Primitive, x: Tensor, others: Sequence[Any]) -> Sequence
     The library that the mode carries comes first: `x` is brought into it.
     """
     library = library_of(x._data)
-    if library.rank and library.is_apart():
+    if isinstance(library, WrappingLibrary) and not library.level_is_active():
         raise _shared_by_samples(op, x)
     wrapping = _mode().library
     if wrapping is not None and wrapping.rank > library.rank:
         x._data, library = wrapping.lift(x._data), wrapping
     found = []
     for other in others:
-        other = from_closure(other)
+        other = unwrap_escaped(other)
         array = other._data if isinstance(other, Tensor) else other
         if is_array(array) and library_of(array) is not library:
             if join((library, library_of(array))) is not library:
@@ -119,7 +119,7 @@ def adopt(op: Primitive, x: Tensor, others: Sequence[Any]) -> None:
     if not isinstance(x, Tensor) or (writes := WRITES.get()) is None:
         return
     owner = x if x._base is None else x._base
-    arrays = [a._data if isinstance(a, Tensor) else a for a in map(from_closure, others)]
+    arrays = [a._data if isinstance(a, Tensor) else a for a in map(unwrap_escaped, others)]
     libraries = [library_of(a) for a in arrays if is_array(a)]
     library = max(libraries, key=lambda library: library.rank, default=NUMPY)
     own = library_of(owner._data)
@@ -380,14 +380,18 @@ def make_writeable(name: str, x: Tensor) -> None:
 def write(x: Tensor, array: Any) -> None:
     """Make `array` the values of `x` after they were computed in place, and bump the version."""
     if array is not x._data:
-        library = library_of(array)
-        x._data = library.rewritten(x._data, array)
+        x._data = _rewritten(x._data, array)
         if x._base is not None:  # the library cannot write in place: swap the base's array
-            base = x._base
+            base, library = x._base, library_of(array)
             before = library.lift(base._data)
-            after = _replaced(library, before, path_of(x), array)
-            x._base_data = base._data = library.rewritten(before, after)
+            after = _rewritten(before, _replaced(library, before, path_of(x), array))
+            x._base_data = base._data = after
     bump(x)
+
+
+def _rewritten(before: Any, after: Any) -> Any:
+    library = library_of(after)
+    return library.rewritten(before, after) if isinstance(library, WrappingLibrary) else after
 
 
 def rebase(x: Tensor, node: Any) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pullback.arrays import NUMPY, is_array, join, library_of
-from pullback.core.function.dispatch import beside, from_closure, mixed_error
+from pullback.core.function.dispatch import beside, mixed_error, unwrap_escaped
 from pullback.core.function.inplace import adopt, apply_inplace, check_allowed, write_unrecorded
 from pullback.core.function.primitive import Primitive
 from pullback.core.graph.modes import MAKING, STATE
@@ -191,7 +191,7 @@ def _holds_nowhere(index: Any, x: Tensor) -> bool:
 
 def value_like(op: Primitive, x: Tensor, value: Any, *between: Any) -> Tensor:
     """Return what is written into `x` as a tensor of its dtype; `between` are op's other inputs."""
-    library, value = library_of(x._data), from_closure(value)
+    library, value = library_of(x._data), unwrap_escaped(value)
     if not isinstance(value, Tensor):
         if value is None:
             raise ArgumentTypeError(f"{op.name}: the value must be a Tensor or numbers, got None")

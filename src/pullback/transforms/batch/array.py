@@ -115,7 +115,7 @@ class BatchLibrary(TransformLibrary):
 
     def call(self, op: Any, arguments: Any, values: Sequence[Any]) -> Any:
         """Return the result of a user's operation, by its vmap or a call for each sample."""
-        if self.is_apart():
+        if not self.level_is_active():
             return call_on_parts(op, arguments, values)
         return call_user_op(self, op, arguments, values)
 

@@ -15,7 +15,7 @@ from typing import Any
 from pullback.arrays import NUMPY, is_array, join, library_of
 from pullback.core.backward import api as engine
 from pullback.core.custom.vmap_rule import VmapInfo
-from pullback.core.function.dispatch import from_closure, lifted
+from pullback.core.function.dispatch import lifted, unwrap_escaped
 from pullback.core.function.handed import TENSORS
 from pullback.core.graph.modes import STATE, run_in_mode
 from pullback.core.tensor.tensor import Tensor, box, new_leaf
@@ -249,7 +249,7 @@ _COMPARED = (int, float, complex, str, bytes, numpy_scalar)
 
 def _as_part(x: Any) -> Any:
     """Return what a function of parts returned: an array as a tensor, which has samples."""
-    return from_closure(x if isinstance(x, Tensor) or not is_array(x) else asarray(x))
+    return unwrap_escaped(x if isinstance(x, Tensor) or not is_array(x) else asarray(x))
 
 
 def _draws(info: VmapInfo, name: str) -> Iterator[AbstractContextManager[Any]]:
@@ -386,7 +386,7 @@ class _Pull(_Step):
             found = engine.pulled_back(roots, chosen, cotangents, True, recorded, variables)
         each = len(chosen) // len(pairs)
         gradients = [
-            zeros_like(t.detach()) if g is None else from_closure(g)
+            zeros_like(t.detach()) if g is None else unwrap_escaped(g)
             for t, g in zip(chosen, found, strict=True)
         ]
         for k, (_, pulled) in enumerate(pairs):

@@ -114,7 +114,7 @@ class TangentLibrary(TransformLibrary):
 
     def call(self, op: Any, arguments: Any, values: Sequence[Any]) -> Any:
         """Return the result of a user's operation; its tangents are those of its backward."""
-        if self.is_apart():
+        if not self.level_is_active():
             return call_on_parts(op, arguments, values)
         return call_user_op(self, op, arguments, values)
 

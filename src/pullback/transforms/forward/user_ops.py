@@ -13,7 +13,7 @@ from typing import Any
 from pullback.core.backward import api as engine
 from pullback.core.custom.context import backward_context
 from pullback.core.custom.pytree import Structure, rebuild
-from pullback.core.function.dispatch import from_closure, lifted
+from pullback.core.function.dispatch import lifted, unwrap_escaped
 from pullback.core.graph.modes import STATE, run_in_mode
 from pullback.core.graph.node import Output
 from pullback.core.tensor.tensor import Tensor, new_leaf
@@ -112,7 +112,7 @@ def jvp_of_function(library: Any, function: OfParts, tensors: Sequence[Tensor]) 
 
 def _of_parts(function: OfParts, values: Any, along: Any) -> Any:
     pairs = _jvp(function, values, along)
-    return [(from_closure(out), from_closure(tangent)) for out, tangent in pairs]
+    return [(unwrap_escaped(out), unwrap_escaped(tangent)) for out, tangent in pairs]
 
 
 def _jvp(function: OfParts, values: Any, along: Any) -> Any:
