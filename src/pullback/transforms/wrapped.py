@@ -46,7 +46,6 @@ from pullback.ops.primitives.shape import broadcast_to_p, permute_p, reshape_p
 from pullback.transforms.levels import WRAPPING, Running
 
 __all__ = [
-    "BY_CLASS",
     "Space",
     "TransformLibrary",
     "Wrapped",
@@ -77,7 +76,7 @@ _UNARY = "neg pos invert abs"
 
 # Those of the default library's arrays by the class of the native one, which is quicker than
 # `dtype_of`; natives of other libraries are not to be compared with them.
-BY_CLASS = {dtype.dtype.__class__: dtype for dtype in DTYPES.values()}
+_BY_CLASS = {dtype.dtype.__class__: dtype for dtype in DTYPES.values()}
 
 
 class Wrapped:
@@ -114,7 +113,7 @@ class Wrapped:
     def dtype(self) -> DType:
         """The data type."""
         native = self.value.dtype
-        return BY_CLASS.get(native.__class__) or dtype_of(native)
+        return _BY_CLASS.get(native.__class__) or dtype_of(native)
 
     @property
     def device(self) -> str:

@@ -426,8 +426,13 @@ def pulled_back(
 
 
 def _scalar_seed(root: Tensor) -> Tensor:
-    seed = _ones(root.data_array())
-    return _implicit_seed("grad", 0, root) if seed is None else box(seed)
+    array = root.data_array()
+    seed = _ones(array)
+    if seed is None:
+        library = library_of(array)
+        device = library.native_device(library.device(array))
+        seed = library.full(array.shape, 1, root.dtype, device)
+    return box(seed)
 
 
 def _beside(g: Tensor, root: Tensor) -> Tensor:

@@ -80,6 +80,8 @@ class Writes:
 
         Returns the error of the first.
         """
+        if not self._adopted:
+            return None
         if any(a.tensor() is not None for a in self._adopted):
             gc.collect()  # the function's own may be part of a cycle
         first = None

@@ -127,7 +127,7 @@ class Recording:
 
     def keeps_with(self, seeds: Sequence[Tensor]) -> bool:
         """Return whether gradients of these seeds stay part of the graph."""
-        return STATE.get().grad and (self.keeps or any(s.requires_grad for s in seeds))
+        return STATE.get().grad and (self.keeps or True in [s.requires_grad for s in seeds])
 
     def structured(self, derivatives: Sequence[Tensor], kept: bool) -> Any:
         """Return a derivative for each input in the containers and types of the arguments."""
@@ -160,8 +160,11 @@ def run_noting_writes(
         result = run_in_call(places, run_in_mode, changes, fn, *args, **kw)
     finally:
         WRITES.set(outer)
-    returned = {id(leaf) for leaf in leaves(result)}
-    return result, [tensor for tensor in writes.left() if id(tensor) not in returned]
+    left = list(writes.left())
+    if left:
+        returned = {id(leaf) for leaf in leaves(result)}
+        left = [tensor for tensor in left if id(tensor) not in returned]
+    return result, left
 
 
 def written_outside(api: str, fun: Any, tensor: Tensor) -> InplaceError:
@@ -244,10 +247,11 @@ def _independent(arguments: Arguments, out: Any, way_out: str) -> ArgumentTypeEr
 
 def check_real(arguments: Arguments, out: Tensor) -> None:
     """Raise if the result is complex, or holds integers."""
-    if out.is_complex() or not out.dtype.is_inexact:
+    dtype = out.dtype
+    if dtype.is_complex or not dtype.is_inexact:
         required = f"a real floating-point result of {name_of(arguments.fun)} required"
-        hint = "take real(), imag() or abs() of it" if out.is_complex() else None
-        message = compose(arguments.api, required, out.dtype.name, ("result", out), hint=hint)
+        hint = "take real(), imag() or abs() of it" if dtype.is_complex else None
+        message = compose(arguments.api, required, dtype.name, ("result", out), hint=hint)
         raise DTypeError(message)
 
 
