@@ -28,7 +28,7 @@ from pullback.errors import InplaceError
 from pullback.implicit.solution import differs
 from pullback.ops.functions.creation import zeros_like
 from pullback.transforms.forward.array import TangentLibrary
-from pullback.transforms.wrapped import TransformLibrary, Wrapped, boxed, part_of
+from pullback.transforms.wrapped import TransformLibrary, Wrapped, part_of, to_tensor
 
 __all__ = ["constant", "integral_to", "solution_at", "solution_from"]
 
@@ -131,7 +131,7 @@ def _integral(f: Integrand, limit: Tensor, own: Node | None, like: Tensor, leads
 
 def _of_parts(f: Integrand, limit: Any, own: Node | None, library: Any) -> Any:
     """Return the integral as an array that wraps those of what the values of f wrap."""
-    inner, along = boxed(limit.value), getattr(limit, "tangent", None)
+    inner, along = to_tensor(limit.value), getattr(limit, "tangent", None)
 
     def wrapped(at: Tensor, inner: Tensor, *tangent: Any) -> Any:
         changing = library.array_class(part_of(inner), *tangent) if tangent else library.lift(inner)
@@ -139,16 +139,16 @@ def _of_parts(f: Integrand, limit: Any, own: Node | None, library: Any) -> Any:
 
     def tangent(at: Tensor, inner: Tensor) -> Any:
         array = wrapped(at, inner, along)
-        return zeros_like(boxed(array.value)) if array.tangent is None else array.whole_tangent
+        return zeros_like(to_tensor(array.value)) if array.tangent is None else array.whole_tangent
 
-    value = integral_to(lambda *at: boxed(wrapped(*at).value), inner)
+    value = integral_to(lambda *at: to_tensor(wrapped(*at).value), inner)
     here = wrapped(constant(inner), inner)
-    value = zeros_like(boxed(here.value)) if value is None else value
+    value = zeros_like(to_tensor(here.value)) if value is None else value
     if not isinstance(library, TangentLibrary):
         return library.array_class(part_of(value), here.batched)
-    change = integral_to(lambda *at: boxed(tangent(*at)), inner)
+    change = integral_to(lambda *at: to_tensor(tangent(*at)), inner)
     if along is not None:
-        moved = boxed(along) * boxed(wrapped(inner, inner).value)
+        moved = to_tensor(along) * to_tensor(wrapped(inner, inner).value)
         change = moved if change is None else change + moved
     return library.array_class(part_of(value), None if change is None else part_of(change))
 

@@ -133,7 +133,7 @@ def _paths(name: str, structure: Structure | None) -> list[str]:
 
 def _checked(api: str, name: str, given: Any, like: Tensor) -> Tensor:
     """Return a vector as a tensor that fits `like`, or raise."""
-    vector = _boxed(api, name, given, like)
+    vector = _to_tensor(api, name, given, like)
     if vector.shape != like.shape:
         required = f"the shape {like.shape} required in {name}"
         raise ShapeError(compose(api, required, str(vector.shape), (name, given)))
@@ -152,7 +152,7 @@ def _checked(api: str, name: str, given: Any, like: Tensor) -> Tensor:
     return cast
 
 
-def _boxed(api: str, name: str, given: Any, like: Tensor) -> Tensor:
+def _to_tensor(api: str, name: str, given: Any, like: Tensor) -> Tensor:
     if isinstance(given, Tensor):
         return given
     if is_array(given):

@@ -19,7 +19,7 @@ from pullback.core.tensor.saved import Packed, stale
 from pullback.core.tensor.tensor import Tensor, box, tensor_class
 from pullback.core.tensor.versions import counter_of, version_of
 from pullback.errors import InplaceError, compose
-from pullback.transforms.wrapped import boxed
+from pullback.transforms.wrapped import to_tensor
 
 __all__ = [
     "FunctionCall",
@@ -184,7 +184,7 @@ class WrappedCall(NodeOperation):
         pull, saved = self.kept(node)
         tensors = [_read(node, *items) for items in zip(node.edges, saved, strict=True)]
         chosen = [e is not None and (wanted is None or e in wanted) for e in node.edges]
-        cotangents = [None if x is None else boxed(x) for x in g]
+        cotangents = [None if x is None else to_tensor(x) for x in g]
         found = iter(pull(tensors, chosen, cotangents))
         gradients = [next(found) if is_chosen else None for is_chosen in chosen]
         return gradients if recorded else [None if x is None else x.data_array() for x in gradients]

@@ -49,8 +49,6 @@ __all__ = [
     "Space",
     "TransformLibrary",
     "Wrapped",
-    "all_boxed",
-    "boxed",
     "depth_beyond",
     "in_one_library",
     "is_numbers",
@@ -65,7 +63,9 @@ __all__ = [
     "run_within",
     "run_wrapped",
     "tensor_of_part",
-    "unboxed",
+    "to_arrays",
+    "to_tensor",
+    "to_tensors",
 ]
 
 _ndarray = NUMPY.array_types[0]
@@ -124,7 +124,7 @@ class Wrapped:
     def mT(self) -> Any:  # noqa: N802  (the standard's name)
         """The transpose of matrices."""
         if self.ndim < 2:
-            return unboxed(boxed(self).mT)  # raises
+            return to_arrays(to_tensor(self).mT)  # raises
         last = self.ndim - 1
         axes = (*range(last - 1), last, last - 1)
         return self.library.run(permute_p, (self,), {"axes": axes})
@@ -142,8 +142,8 @@ def _operator(function: Callable[..., Any], reflected: bool) -> Callable[..., An
                 continue
             if isinstance(other, Wrapped) and other.library.rank > self.library.rank:
                 return NotImplemented
-        operands = [boxed(a) if is_array(a) else a for a in (self, *others)]
-        return unboxed(function(*(reversed(operands) if reflected else operands)))
+        operands = [to_tensor(a) if is_array(a) else a for a in (self, *others)]
+        return to_arrays(function(*(reversed(operands) if reflected else operands)))
 
     return method
 
@@ -203,12 +203,12 @@ def part_with_graph_of(before: Any, after: Any) -> Any:
     return box(new, before._node) if tracked else new
 
 
-def unboxed(value: Any) -> Any:
+def to_arrays(value: Any) -> Any:
     """Return what functions of tensors returned as arrays."""
     if isinstance(value, Tensor):
         return value.data_array()
     items = children(value)
-    return value if items is None else rebuild(value, [unboxed(item) for _, item in items])
+    return value if items is None else rebuild(value, [to_arrays(item) for _, item in items])
 
 
 def plain(setting: Any) -> Any:
@@ -218,18 +218,18 @@ def plain(setting: Any) -> Any:
     return setting.library.constant(setting) if isinstance(setting, Wrapped) else setting
 
 
-def all_boxed(value: Any) -> Any:
+def to_tensors(value: Any) -> Any:
     """Return wrapped arrays in nested containers as tensors."""
     if isinstance(value, Wrapped):
         return box(value)
     items = None if value.__class__ in _SINGLE else children(value)
-    return value if items is None else rebuild(value, [all_boxed(item) for _, item in items])
+    return value if items is None else rebuild(value, [to_tensors(item) for _, item in items])
 
 
 _SINGLE = frozenset((type(None), bool, int, float, DType))
 
 
-def boxed(value: Any) -> Any:
+def to_tensor(value: Any) -> Any:
     """Return an array, or a part of one, as a tensor."""
     return value if isinstance(value, Tensor) else box(value)
 
@@ -267,8 +267,8 @@ class Space:
             return Space(found)
         if not callable(found) or isinstance(found, DType):
             return found
-        return lambda *args, **kwargs: unboxed(
-            found(*map(all_boxed, args), **{k: all_boxed(v) for k, v in kwargs.items()})
+        return lambda *args, **kwargs: to_arrays(
+            found(*map(to_tensors, args), **{k: to_tensors(v) for k, v in kwargs.items()})
         )
 
     # What rules ask for most, without the tensors between.
@@ -304,7 +304,7 @@ class Space:
 
     def operation(self, op: Primitive) -> Callable[..., Any]:
         """Return a built-in operation on such arrays."""
-        return lambda *arrays, **settings: unboxed(op.public(*all_boxed(arrays), **settings))
+        return lambda *arrays, **settings: to_arrays(op.public(*to_tensors(arrays), **settings))
 
 
 class TransformLibrary(WrappingLibrary):
@@ -353,11 +353,11 @@ class TransformLibrary(WrappingLibrary):
 
     def astype(self, a: Any, dtype: DType, copy: bool = False) -> Any:
         """Return `a` in another dtype."""
-        return a if a.dtype is dtype and not copy else unboxed(TENSORS.astype(box(a), dtype))
+        return a if a.dtype is dtype and not copy else to_arrays(TENSORS.astype(box(a), dtype))
 
     def special(self, name: str, *arrays: Any) -> Any:
         """Return SciPy's special function, by the operation of that name."""
-        return unboxed(TENSOR_LIBRARY.special(name, *map(all_boxed, arrays)))
+        return to_arrays(TENSOR_LIBRARY.special(name, *map(to_tensors, arrays)))
 
     def rewritten(self, before: Any, after: Any) -> Any:
         """Return an array that was written to with the graph of its parts, unless it is recorded.
@@ -388,7 +388,7 @@ class TransformLibrary(WrappingLibrary):
         tracked = tensor.requires_grad and STATE.get().grad
         if tracked or not self.is_constant(tensor.data_array()):
             raise self.closed_over() if self.is_beside_parts() else _returned(tensor)
-        return in_class(boxed(tensor.data_array().value), tensor.__class__)
+        return in_class(to_tensor(tensor.data_array().value), tensor.__class__)
 
     def check_closures(self, arrays: Sequence[Any]) -> None:
         """Raise where arrays, in a function of parts, are no constants: they are not its own."""
@@ -449,7 +449,7 @@ def results_in(xp: Any, op: Primitive, values: Sequence[Any], settings: dict[str
     try:
         found = kernel(*values, **settings) if is_quick else op.forward(xp, *values, **settings)
     except (*UNFIT, *THEIRS):  # says what is wrong, or does what the kernel cannot
-        tensors = [boxed(v) if is_numbers(v) else v for v in values]
+        tensors = [to_tensor(v) if is_numbers(v) else v for v in values]
         return [t.data_array() for t in results_of(op, tensors, settings)]
     if found.__class__ is _ndarray and not op.multi:
         return (found,)
@@ -461,7 +461,7 @@ def on_part(name: str, parts: Sequence[Any], settings: Any, named: Any) -> Any:
     libraries = [library_of_part(p) for p in parts if is_part(p)]
     library = max(libraries, key=operator.attrgetter("rank"))
     if library is TENSOR_LIBRARY:
-        boxes = iter(in_one_library([boxed(p) for p in parts if is_part(p)]))
+        boxes = iter(in_one_library([to_tensor(p) for p in parts if is_part(p)]))
         parts = [next(boxes) if is_part(p) else p for p in parts]
     found = getattr(library, name)(parts[0], *settings, *parts[1:], **named)
     found = found[0] if name == "reshape" else found

@@ -21,7 +21,13 @@ from pullback.transforms.directions import as_tensor, directions, is_differentia
 from pullback.transforms.forward.array import TangentLibrary, tangents
 from pullback.transforms.forward.transpose import Pushforward
 from pullback.transforms.levels import RECORDING
-from pullback.transforms.wrapped import boxed, depth_beyond, part_of, run_wrapped, tensor_of_part
+from pullback.transforms.wrapped import (
+    depth_beyond,
+    part_of,
+    run_wrapped,
+    tensor_of_part,
+    to_tensor,
+)
 
 __all__ = ["jvp", "linearize", "run_forward"]
 
@@ -208,7 +214,7 @@ def _tangent(library: TangentLibrary, leaf: Any) -> Tensor | None:
     if array.__class__ is not library.array_class:
         return zeros_like(tensor.detach())
     if array.tangent is None:
-        return in_class(zeros_like(boxed(array.value).detach()), tensor.__class__)
+        return in_class(zeros_like(to_tensor(array.value).detach()), tensor.__class__)
     return tensor_of_part(array.whole_tangent, tensor.__class__)
 
 

@@ -40,11 +40,11 @@ from pullback.transforms.user_calls import call_on_parts
 from pullback.transforms.wrapped import (
     TransformLibrary,
     Wrapped,
-    boxed,
     is_part,
     on_part,
     part_of,
     part_with_graph_of,
+    to_tensor,
 )
 
 __all__ = ["Batch", "BatchLibrary", "batches"]
@@ -142,7 +142,7 @@ class BatchLibrary(TransformLibrary):
         if is_plain:  # nothing to record, and nothing wrapped further in
             outs, has_axis = batched_results(self, NUMPY.xp, op, values, batched, settings)
         else:
-            tensors = [boxed(v) if is_part(v) else v for v in values]
+            tensors = [to_tensor(v) if is_part(v) else v for v in values]
             outs, has_axis = on_parts(
                 batched_results, self, TENSORS, op, tensors, batched, settings
             )
@@ -154,10 +154,10 @@ class BatchLibrary(TransformLibrary):
         old = before.value
         if after.batched and not before.batched:  # from now on each sample has its own
             shape = (after.value.shape[0], *old.shape)
-            old = run_in_mode(RECORDING, boxed(old).broadcast_to, shape)
+            old = run_in_mode(RECORDING, to_tensor(old).broadcast_to, shape)
         new = after.value
         if before.batched and not after.batched:
-            new = boxed(new).broadcast_to(tuple(old.shape))
+            new = to_tensor(new).broadcast_to(tuple(old.shape))
         return self.array_class(part_with_graph_of(old, new), before.batched or after.batched)
 
     # -- by the operations -------------------------------------------------------------------------
@@ -274,7 +274,7 @@ def _kind(a: Any) -> str:
 
 
 def _moved(part: Any, name: str) -> Any:
-    return part_of(TENSORS.toDevice(boxed(part), device=name))
+    return part_of(TENSORS.toDevice(to_tensor(part), device=name))
 
 
 @functools.cache

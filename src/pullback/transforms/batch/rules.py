@@ -18,7 +18,7 @@ from pullback.core.tensor.tensor import Tensor
 from pullback.ops.axes import normalize_axes, normalize_axis
 from pullback.transforms.batch.batched_call import BatchedCall, aligned, refused
 from pullback.transforms.batch.indexing import INDEXING, sample_of, size_of
-from pullback.transforms.wrapped import boxed, is_numbers, results_in, results_of
+from pullback.transforms.wrapped import is_numbers, results_in, results_of, to_tensor
 
 __all__ = ["batched_results", "stacked"]
 
@@ -57,7 +57,7 @@ def batched_results(
 
 def _each_sample(library: Any, call: BatchedCall) -> list[Any]:
     """BatchedCall the operation for each sample by itself, and stack the results."""
-    tensors = [boxed(t) if is_numbers(t) else t for t in call.tensors]
+    tensors = [to_tensor(t) if is_numbers(t) else t for t in call.tensors]
     rows = [
         results_of(
             call.op,

@@ -40,7 +40,7 @@ from pullback.transforms.user_calls import (
     name_of_function,
     record_call,
 )
-from pullback.transforms.wrapped import boxed, numpy_scalar, part_of, run_within
+from pullback.transforms.wrapped import numpy_scalar, part_of, run_within, to_tensor
 
 __all__ = ["call_by_sample", "call_user_op", "each"]
 
@@ -403,7 +403,7 @@ def call_by_sample(library: Any, function: Any, tensors: Sequence[Tensor]) -> li
     batched = [a.batched for a in arrays]
     recorded = STATE.get().grad
     tracked = [recorded and t._node is not None for t in tensors]
-    values, info = [boxed(a.value) for a in arrays], _info(library, arrays)
+    values, info = [to_tensor(a.value) for a in arrays], _info(library, arrays)
     parts, outs = run_within(library, _joined, library, step, info, values, batched, tracked)
     found = [library.array_class(part_of(out), bool(parts.size)) for out in outs]
 

@@ -32,12 +32,12 @@ from pullback.transforms.user_calls import call_on_parts
 from pullback.transforms.wrapped import (
     TransformLibrary,
     Wrapped,
-    boxed,
     is_part,
     on_part,
     part_of,
     part_with_graph_of,
     plain,
+    to_tensor,
 )
 
 __all__ = ["Tangent", "TangentLibrary", "tangents"]
@@ -272,7 +272,7 @@ def _on_tangents(
 
 def zeros_of(part: Any) -> Any:
     """Return zeros like a part of an array."""
-    return zeros_like(boxed(part).detach()).data_array()
+    return zeros_like(to_tensor(part).detach()).data_array()
 
 
 @functools.cache

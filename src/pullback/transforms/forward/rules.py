@@ -24,7 +24,7 @@ from pullback.core.function.record import asked_for
 from pullback.core.tensor.ownership import takes
 from pullback.core.tensor.tensor import Tensor
 from pullback.transforms.forward.transpose import jvp_by_transpose
-from pullback.transforms.wrapped import boxed, is_numbers, is_part, results_in, results_of
+from pullback.transforms.wrapped import is_numbers, is_part, results_in, results_of, to_tensor
 
 __all__ = ["derived", "derived_on_parts", "is_quick", "quickly"]
 
@@ -37,8 +37,8 @@ def derived_on_parts(
     op: Primitive, values: Sequence[Any], along: Sequence[Any], settings: dict[str, Any]
 ) -> Pairs:
     """Return the results of an operation on parts of arrays, each with its tangent: tensors."""
-    tensors = [boxed(v) if is_part(v) else v for v in values]
-    vectors = [None if v is None else boxed(v) for v in along]
+    tensors = [to_tensor(v) if is_part(v) else v for v in values]
+    vectors = [None if v is None else to_tensor(v) for v in along]
     pairs = derived(TENSORS, op, tensors, vectors, settings)
     if pairs is not None:
         return pairs
@@ -213,7 +213,7 @@ def _products(
 
 def _described(op: Primitive, name: str, values: Sequence[Any], settings: dict[str, Any]) -> Any:
     """Return a setting, or the shape or dtype of an input, that a rule asks for."""
-    tensors = [boxed(v) if is_numbers(v) else v for v in values]
+    tensors = [to_tensor(v) if is_numbers(v) else v for v in values]
     return asked_for(op, name, tensors, (), settings)
 
 

@@ -28,7 +28,7 @@ from pullback.transforms.user_calls import (
     name_of_function,
     record_call,
 )
-from pullback.transforms.wrapped import boxed, in_one_library, run_within
+from pullback.transforms.wrapped import in_one_library, run_within, to_tensor
 
 __all__ = ["call_user_op", "jvp_of_function"]
 
@@ -97,8 +97,8 @@ def jvp_of_function(library: Any, function: OfParts, tensors: Sequence[Tensor]) 
     values, along = [], []
     for t in tensors:
         array = t._data
-        values.append(boxed(array.value))
-        along.append(None if array.tangent is None else boxed(array.whole_tangent))
+        values.append(to_tensor(array.value))
+        along.append(None if array.tangent is None else to_tensor(array.whole_tangent))
     found = run_within(library, _of_parts, function, values, along)
     outs = [library.wrapped(out, tangent) for out, tangent in found]
 
