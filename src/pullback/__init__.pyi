@@ -485,7 +485,7 @@ from pullback import nn as nn
 from pullback import optim as optim
 from pullback import optimize as optimize
 from pullback import special as special
-from pullback.transforms import surrogate as surrogate
+from pullback.transforms.api import surrogate as surrogate
 __version__: str
 float16: DType
 float32: DType
