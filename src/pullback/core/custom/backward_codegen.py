@@ -103,13 +103,14 @@ def _lines(parameters: Sequence[Parameter]) -> list[str]:
 
     grads = each("$g")
     by_name = [f"if $len($result) == {count}:", f"    {grads} = {_by_name(parameters, True)}"]
+    run = "$NO_PASS if wanted is None else (wanted, False)"
     required = sum(p.default is p.empty for p in parameters)
     if 0 < required < count:
         by_name.append(f"elif $len($result) == {required}:")
         by_name.append(f"    {grads} = {_by_name(parameters, False)}")
     return expand(
         _BACKWARD,
-        context=expand(BACKWARD_CONTEXT, run="$NO_PASS if wanted is None else (wanted, False)"),
+        context=expand(BACKWARD_CONTEXT, run=run, attributes=[]),
         by_name=by_name,
         grads=grads,
         if_there=tupled([f"$get({name!r}, $MISSING)" for name in names]),

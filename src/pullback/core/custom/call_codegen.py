@@ -227,7 +227,7 @@ if (
 if $data.base is not None or $references($data) != $SOLE + 1:
     $count_together({given}, {inner}, ($out,))
 $n = None
-if $edges.count(None) != {count}:
+if {tracked}:
     {save}
     $n = $CustomNode()
     {filled}
@@ -366,7 +366,7 @@ class _Writer:
             handed_on=[f"or $out is $arg{i}" for i in range(self.count)],
             given=self.given,
             inner=inner,
-            count=str(self.count),
+            tracked=" or ".join(f"$edge{i} is not None" for i in range(self.count)),
             save=self._saving(saved, inputs),
             filled=expand(FILL, n="$n", op="$self", count=str(self.count), shapes="None"),
         )

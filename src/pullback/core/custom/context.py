@@ -235,7 +235,8 @@ BACKWARD_CONTEXT = """
 $ctx = $Context()
 $ctx._op, $ctx._arguments, $ctx._node = node.op, node.arguments, node
 $ctx._pass = {run}
-if ($attributes := node.saved[-1]) is not None:
+{attributes}
+if $attributes is not None:
     $ctx.__dict__ = $attributes
 """
 register(Context=Context, NO_PASS=NO_PASS)
@@ -244,7 +245,8 @@ register(Context=Context, NO_PASS=NO_PASS)
 _parts = {name: name for name in ("op", "arguments", "edges")}
 _lines = [*expand(FORWARD_CONTEXT, **_parts), "return $ctx"]
 forward_context = define("forward_context(op, arguments, edges)", _lines)
-_lines = [*expand(BACKWARD_CONTEXT, run="(wanted, recorded)"), "return $ctx"]
+_read = ["$attributes = node.saved[-1]"]
+_lines = [*expand(BACKWARD_CONTEXT, run="(wanted, recorded)", attributes=_read), "return $ctx"]
 backward_context = define("backward_context(node, wanted, recorded)", _lines)
 
 
