@@ -151,7 +151,7 @@ def edits_with(node: Any, atoms: Sequence[Atom], needs: Sequence[Need] | None) -
 
 @functools.cache
 def _function(text: str) -> Callable[..., Any]:
-    found: Callable[..., Any] = eval(f"lambda x, y: {text}", {"np": np})
+    found: Callable[..., Any] = eval(f"lambda x, y, t=1: {text}", {"np": np})
     return found
 
 
@@ -169,6 +169,7 @@ _PRODUCTS = (
     "x * y", "x / y", "x @ y", "x.T @ y", "x @ y.T", "(x @ y).T", "x * y.T", "x * y[:, None]",
     "x / y[:, None]", "np.outer(x, y)", "(x * y).sum()", "(x * y).sum(0)", "(x * y).sum(-1)",
 )  # fmt: skip
+_SCALED = ("t", "x * t", "t / x", "x * y * t", "x / y * t")  # a term, with one number or two
 
 
 class Terms:
@@ -213,14 +214,11 @@ class Terms:
     def _scaled(self, ratio: float, term: Any, size: int) -> Any:
         """Return a term multiplied by numbers at hand, or 2; None if by others."""
         known = self._numbers if size > _FEW else self._numbers[:1]
-        found = [("t", 1.0, {"t": term})]
-        for v, a in known:
-            found += [("a * t", v, {"a": a, "t": term}), ("t / a", 1 / v, {"a": a, "t": term})]
-        for (v, a), (w, b) in itertools.product(known, known):
-            names = {"a": a, "b": b, "t": term}
-            found += [("a * b * t", v * w, names), ("a / b * t", v / w, names)]
-        same = (each for each in found if abs(each[1] - ratio) <= _RTOL * ratio)
-        return next((made(text, names) for text, _, names in same), None)
+        pairs = itertools.product(known, known)
+        for text, ((v, a), (w, b)) in itertools.product(_SCALED, pairs):
+            if abs(_function(text)(v, w) - ratio) <= _RTOL * ratio:
+                return made(text, {"x": a, "y": b, "t": term})
+        return None
 
     def _combined(self, shape: tuple[int, ...]) -> tuple[list[tuple[str, Any]], Array]:
         """Return every combination of values that has a shape, one in each row."""
