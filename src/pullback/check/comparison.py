@@ -244,6 +244,5 @@ def _slope_noise(session: Session) -> Array:
     base = session.subject.base
     size = 0.0 if base is None else max_abs(*base.values(base.arrays))
     bits = joined(session.subject.values([beside(a, 2 * session.eps) for a in session.wide]))
-    with np.errstate(all="ignore"):
-        least = np.maximum(np.abs(bits - session.center), session.eps * size)
-        return np.asarray(_ROUNDED * least / session.eps**0.25)
+    least = np.maximum(np.abs(bits - session.center), session.eps * size)
+    return np.asarray(_ROUNDED * least / session.eps**0.25)
