@@ -93,6 +93,13 @@ CASES = {
         "missing-term",
         "`x` ignores the last elements of output 0 along axis 0",
     ),
+    "a slope kept from an earlier call": (
+        lambda x, y=None, k=2.0: np.sin(x) * x,
+        lambda g, x, y, k: g * np.cos(np.cumsum(X)) * X,
+        (X,),
+        "state",
+        "does not change when the values do",
+    ),
 }
 
 
@@ -122,7 +129,31 @@ def test_two_numbers_have_a_ratio_but_no_factor():
     assert cause_of(evidence(op, X, np.array(0.7)), 1).name != "factor"
 
 
+GATED = np.random.default_rng(0).uniform(0.2, 0.8, (3, 4))
+
+
 # -- several arguments -----------------------------------------------------------------------------
+def mixture(rule):
+    """Return gate * a + (1 - gate) * b with another gradient of the gate."""
+
+    def forward(ctx, gate, a, b):
+        ctx.save_for_backward(gate=gate, a=a, b=b)
+        return gate * a.cumsum(0) + (1 - gate) * b.cumsum(0)
+
+    def backward(ctx, g):
+        s = ctx.saved_variables
+        back = [(g * w).flip(0).cumsum(0).flip(0) for w in (s.gate, 1 - s.gate)]
+        return {"gate": rule(g, s), "a": back[0], "b": back[1]}
+
+    return pb.autograd_function(forward, backward, name="mixture")
+
+
+def test_what_a_gradient_ignores_is_named():
+    cause = cause_of(evidence(mixture(lambda g, s: g * s.a.cumsum(0)), *GATED), 0)
+    assert cause.name == "missing-term"
+    assert "it does not change as it should with `b`" in cause.text
+
+
 def test_the_term_of_a_normalising_constant_is_named():
     def forward(ctx, x, sigma):
         ctx.save_for_backward(x=x, sigma=sigma)

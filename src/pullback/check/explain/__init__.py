@@ -67,7 +67,9 @@ EXPLANATIONS: tuple[Explanation, ...] = (
     candidates.products,
     candidates.terms,
     elements.listed,
+    calls.dependence,
 )
+_SLOW = {calls.size, calls.dependence}  # left out of the fast check
 
 
 def diagnose(evidence: Evidence, wrong: Sequence[int]) -> list[tuple[int, Cause]]:
@@ -81,7 +83,7 @@ def diagnose(evidence: Evidence, wrong: Sequence[int]) -> list[tuple[int, Cause]
 def cause_of(e: Evidence, i: int) -> Cause:
     """Return the cause for one argument."""
     for explain in EXPLANATIONS:
-        if e.session.options.fast and explain is calls.size:
+        if e.session.options.fast and explain in _SLOW:
             continue
         with deadline().as_time_allows():  # one that needs many calls keeps no other from its turn
             cause = explain(e, i)

@@ -17,6 +17,7 @@ import numpy as np
 from pullback.check.deadline import deadline, ends
 from pullback.check.explain.candidates import multiple, multiples, rearranged
 from pullback.check.explain.evidence import Evidence
+from pullback.check.naming import quoted
 from pullback.check.report import Cause
 from pullback.check.sizes import SIZE, describe_axes, symbols, with_other_length
 from pullback.check.subject import BackwardError, ForwardError, Subject
@@ -24,6 +25,7 @@ from pullback.check.values import Array
 
 _MOST = 80  # other calls that are tried for one argument
 _SECONDS, _LONGER = 0.2, 20  # that a call may take, and how many times as long as usual
+_PLACES = "differentiate every place where forward uses it"
 _TURNED = "a kernel that is not flipped, a matrix not transposed, an order not inverted?"
 _IGNORED = "does backward use it?"
 _CHANGED = "changed before it is used, or saved in its place?"
@@ -50,20 +52,10 @@ def other_value(e: Evidence, i: int) -> Cause | None:
 
 
 def _changes(e: Evidence) -> Iterator[Change]:
-    """Yield calls with another value of a setting, or of an array: rearranged, or another one's.
-
-    A loop may never end with a step of 0, or back: such a call is tried first.
-    """
+    """Yield calls with another value of a setting, or of an array: rearranged, or another one's."""
     subject, leaves = e.session.subject, e.session.subject.leaves_on_host()
-    seconds = _SECONDS + _LONGER * deadline().average()
-    for name, value in subject.settings():
-        own = name in subject.defaults  # else it is one of a container
-        for other in _values_of_setting(value, subject.defaults[name]) if own else ():
-            found, numbers = subject.with_setting(name, other), {type(value), type(other)}
-            down = numbers <= {int, float} and other <= 0 < value
-            if found is not None and (not down or ends(found.run, seconds)):
-                words = f"{other!r}, not {value!r}"
-                yield found, f"`{name}`", words, "other-value", _IGNORED
+    for label, value, other, found in _changed_settings(subject):
+        yield found, f"`{label}`", f"{other!r}, not {value!r}", "other-value", _IGNORED
     labels = [f"`{label}`" for label in subject.labels]
     arrays = [(k, a) for k, a in enumerate(leaves) if isinstance(a, np.ndarray) and a.size]
     others = [*e.named_outputs, *((labels[k], a) for k, a in arrays)]
@@ -75,6 +67,22 @@ def _changes(e: Evidence) -> Iterator[Change]:
         if array.shape == leaves[k].shape and not np.array_equal(array, leaves[k]):
             changed = [*leaves[:k], np.asarray(array, leaves[k].dtype), *leaves[k + 1 :]]
             yield subject.with_leaves(changed), labels[k], words, cause, hint
+
+
+def _changed_settings(subject: Subject) -> Iterator[tuple[str, Any, Any, Subject]]:
+    """Yield a setting's name, its value, one that a rule may have used, and the call with that.
+
+    A loop may never end with a step of 0, or back: such a call is tried first.
+    """
+    for name, value in subject.settings():
+        if name not in subject.defaults:  # of a container, or of no parameter of its own
+            continue
+        for other in _values_of_setting(value, subject.defaults[name]):
+            found = subject.with_setting(name, other)
+            down = type(value) in (int, float) and type(other) in (int, float) and other <= 0
+            seconds = _SECONDS + _LONGER * deadline().average()
+            if found is not None and (not down or value <= 0 or ends(found.run, seconds)):
+                yield name, value, other, found
 
 
 def _values_of_setting(value: Any, default: Any) -> list[Any]:
@@ -131,3 +139,33 @@ def size(e: Evidence, i: int) -> Cause | None:
                 )
                 return Cause("size", text, SIZE)
     return None
+
+
+def dependence(e: Evidence, i: int) -> Cause | None:
+    """The gradient does not change as it should with other values of an argument or setting."""
+    rng, leaves, labels = e.session.rng("values"), e.session.leaves(), e.session.subject.labels
+    calls = [(name, subject) for name, _, _, subject in _changed_settings(e.session.subject)]
+    for k, a in enumerate(leaves):
+        if isinstance(a, np.ndarray) and a.dtype.kind in "fc":
+            moved = np.asarray(a * rng.uniform(1.01, 1.1, a.shape), a.dtype)
+            changed = [*leaves[:k], moved, *leaves[k + 1 :]]
+            calls.append((labels[k], e.session.subject.with_leaves(changed)))
+    ignored, good, bad = list[str](), list[str](), list[str]()
+    for name, subject in calls:
+        there = e.of(subject)
+        if there is not None and not e.matches(there.expected[i], e.expected[i]):
+            changes = there.got[i] - e.got[i], there.expected[i] - e.expected[i]
+            same = e.matches(there.got[i], e.got[i])
+            (ignored if same else good if e.matches(*changes) else bad).append(name)
+    if ignored and not good and not bad:
+        text = (
+            f"the gradient of `{e.names[i]}` does not change when the values do: it belongs to an "
+            "earlier call (a cache, stale state), or a factor that depends on them is missing"
+        )
+        return Cause("state", text, "save what backward needs with ctx.save_for_backward")
+    text = f"a term is missing from `{e.names[i]}` (or wrong): it does not change as it should with"
+    return (
+        Cause("missing-term", f"{text} {quoted(ignored or bad)}", _PLACES)
+        if ignored or bad
+        else None
+    )
