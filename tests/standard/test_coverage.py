@@ -45,6 +45,7 @@ NO_OPERATIONS = {
     "asarray": WRAPS,
     "bernoulli": RANDOM,
     "autograd_function": "makes an operation of a user's functions",
+    "source": "shows what is written for an operation",
     "broadcast_shapes": SHAPES,
     "can_cast": DTYPES,
     "detect_anomaly": MODE,

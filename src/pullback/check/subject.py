@@ -97,12 +97,16 @@ class Run:
         Raises
         ------
         BackwardError
-            If backward raises.
+            If backward raises, or a built-in rule, which the engine trusts, gives another shape.
         """
         with calling(BackwardError):
             found = self.vjp(seeds, retain=True)
-        pairs = zip(found, self.wanted, strict=True)
-        return [np.zeros_like(host(t)) if g is None else host(g) for g, t in pairs]
+        like = [host(t) for t in self.wanted]
+        pairs = zip(found, like, strict=True)
+        grads = [np.zeros_like(a) if g is None else host(g) for g, a in pairs]
+        if [g.shape for g in grads] != [a.shape for a in like]:
+            raise BackwardError("a gradient has another shape than its argument")
+        return grads
 
 
 class Subject:
