@@ -307,6 +307,12 @@ def test_keepdim_is_taken_for_keepdims(name):
     assert getattr(pb, name)(X, dim=0, keepdim=True).shape == (1, X.shape[1])
 
 
+@pytest.mark.parametrize("name", ["mean", "prod", "sum"])
+def test_keepdim_and_keepdims_keep_axes_if_either_says_so(name):
+    assert getattr(pb, name)(X, keepdims=True, keepdim=False).shape == (1,) * X.ndim
+    assert getattr(pb, name)(X, keepdims=False, keepdim=True).shape == (1,) * X.ndim
+
+
 def test_dims_and_dim_are_taken_where_axes_are_several():
     assert pb.flip(X, dims=(0, 1)).tolist() == pb.flip(X, axis=(0, 1)).tolist()
     assert pb.permute(X, dims=(1, 0)).shape == X.shape[::-1]

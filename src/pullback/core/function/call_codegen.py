@@ -43,7 +43,6 @@ from pullback.core.function.dispatch import (
     kernel_of,
     own_word,
     plain_settings,
-    pytorch_words,
     unlike_pytorch,
 )
 from pullback.core.function.inplace import apply_inplace, standard_kernel, write_unrecorded
@@ -324,9 +323,16 @@ def _shown(default: Any) -> str:
     return repr(default) if type(default) in (type(None), bool, int, float, str, tuple) else "..."
 
 
+def _words(op: Primitive) -> dict[str, str]:
+    """Return PyTorch's keywords for settings that may be left out, by ours."""
+    pairs = {own_word(word, op.settings): word for word in ("dim", "keepdim")}
+    own = [n for n, default in op.settings.items() if default is None or default is False]
+    return {n: pairs[n] for n in own if n in pairs and pairs[n] not in op.settings}
+
+
 def _not_ours(op: Primitive) -> tuple[str, ...]:
     """Return the names of settings by position, which are an error, and of PyTorch's keywords."""
-    return ("_more", *pytorch_words(op.settings)) if op.settings else ()
+    return ("_more", *_words(op).values()) if op.settings else ()
 
 
 class _Writer:
@@ -375,14 +381,13 @@ class _Writer:
         """Return the lines that take PyTorch's keywords, refuse positions, and fill `out`."""
         lines = []
         if self.refused:
-            rest, *words = self.refused
+            rest, words = self.refused[0], _words(self.op)
             names = f"{self.op.name!r}, {self.inputs!r}, {tuple(self.op.settings)!r}"
-            given = ", ".join([rest, *(f"{n}={n}" for n in words)])
+            given = ", ".join([rest, *(f"{n}={n}" for n in words.values())])
             lines += [f"if {rest}:", f"    raise $unlike_pytorch({names}, {given})"]
             if words:
-                ours = {own_word(word, self.op.settings): word for word in words}
-                settings = [f"{n}={self._merged(n, ours.get(n))}" for n in self.op.settings]
-                lines.append(f"if {' or '.join(f'{n} is not None' for n in words)}:")
+                settings = [f"{n}={self._merged(n, words.get(n))}" for n in self.op.settings]
+                lines.append(f"if {' or '.join(f'{n} is not None' for n in words.values())}:")
                 lines.append(f"    return $op.public({', '.join([*self.inputs, *settings])})")
         if self.out:
             lines += ["if out is not None:", f"    return $apply_out($op, {self.args}, {{}}, out)"]
@@ -394,7 +399,7 @@ class _Writer:
             return own
         if self.op.settings[own] is None:
             return f"$either({self.op.name!r}, {word}, {own})"
-        return f"{own} if {word} is None else {word}"
+        return f"bool({own} or {word})"
 
     # -- which arguments -------------------------------------------------------------------------
     def _blocks(self) -> list[str]:

@@ -359,7 +359,6 @@ def _argument_error(op: Primitive, i: int, value: Any) -> ArgumentTypeError:
     )
 
 
-# PyTorch's keywords, and what functions call them here.
 # Ours for PyTorch's names of settings: what a function has of these.
 _WORDS = {"dim": ("axis", "axes"), "dims": ("axis", "axes"), "keepdim": ("keepdims",)}
 
@@ -367,11 +366,6 @@ _WORDS = {"dim": ("axis", "axes"), "dims": ("axis", "axes"), "keepdim": ("keepdi
 def own_word(word: str, settings: Iterable[str]) -> str:
     """Return which of some settings is what PyTorch calls `word`; empty if none is."""
     return next((own for own in _WORDS.get(word, ()) if own in settings), "")
-
-
-def pytorch_words(settings: Iterable[str]) -> tuple[str, ...]:
-    """Return the names that PyTorch has for settings, of those that have others here."""
-    return tuple([w for w in ("dim", "keepdim") if own_word(w, settings) and w not in settings])
 
 
 def either(name: str, dim: Any, axis: Any) -> Any:
