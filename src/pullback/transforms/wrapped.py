@@ -120,6 +120,25 @@ class Wrapped:
         """The name of the device."""
         return self.library.device(self)
 
+    def _one(self) -> Any:
+        """Return the value that a number is read of."""
+        return self.value
+
+    def __bool__(self) -> bool:
+        return bool(self._one())
+
+    def __int__(self) -> int:
+        return int(self._one())
+
+    def __float__(self) -> float:
+        return float(self._one())
+
+    def __complex__(self) -> complex:
+        return complex(self._one())
+
+    def __index__(self) -> int:
+        return operator.index(self._one())
+
     @property
     def mT(self) -> Any:  # noqa: N802  (the standard's name)
         """The transpose of matrices."""

@@ -87,21 +87,6 @@ class Batch(Wrapped):
         """Return the value of every sample, raise if they have values of their own."""
         return self.library.to_numpy(self)
 
-    def __bool__(self) -> bool:
-        return bool(self._one())
-
-    def __int__(self) -> int:
-        return int(self._one())
-
-    def __float__(self) -> float:
-        return float(self._one())
-
-    def __complex__(self) -> complex:
-        return complex(self._one())
-
-    def __index__(self) -> int:
-        return self._one().__index__()  # type: ignore[no-any-return]
-
 
 class BatchLibrary(TransformLibrary):
     """The library of batches of one depth of nesting."""

@@ -13,7 +13,6 @@ recorded. There is one class of arrays for each depth, made once.
 from __future__ import annotations
 
 import functools
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -82,21 +81,6 @@ class Tangent(Wrapped):
                 self.tangent += other.tangent
                 return self
         return self + other
-
-    def __bool__(self) -> bool:
-        return bool(self.value)
-
-    def __int__(self) -> int:
-        return int(self.value)
-
-    def __float__(self) -> float:
-        return float(self.value)
-
-    def __complex__(self) -> complex:
-        return complex(self.value)
-
-    def __index__(self) -> int:
-        return operator.index(self.value)
 
 
 # -- the library -----------------------------------------------------------------------------------
