@@ -22,6 +22,7 @@ from pullback.core.function.inplace import check_allowed, rebase, write
 from pullback.core.function.record import warn_of_lost
 from pullback.core.graph.modes import STATE, Mode, in_forward
 from pullback.core.graph.node import NO_TENSOR, UNTRACKED, CustomNode, Meta, fill, meta_of
+from pullback.core.graph.observer import Observer
 from pullback.core.tensor.ownership import SOLE
 from pullback.core.tensor.tensor import Tensor, box
 from pullback.core.tensor.versions import BORROWED, EPOCH, bump, count_with, counter_of, version_of
@@ -84,8 +85,8 @@ class Call(NamedTuple):
             result = self._run_forward(ctx)
         finally:
             STATE.set(self.mode)
-        if self.mode.observer is not None:
-            self._show(ctx, result)
+        if (observer := self.mode.observer) is not None:
+            self._show(observer, ctx, result)
         if not (EPOCH[0] == epoch and _is_ordinary(result, inner, ctx)):
             call = self if edges else self._replace(edges=())
             return call.results(ctx, result)
@@ -129,15 +130,14 @@ class Call(NamedTuple):
             hint_at_tensors(op, inner, error)
             raise
 
-    def _show(self, ctx: Context, result: Any) -> None:
-        """Show the observer what forward made of its arguments."""
+    def _show(self, observer: Observer, ctx: Context, result: Any) -> None:
+        """Show an observer what forward made of its arguments."""
         before = [
             (self.arguments.owner(i), outer)
             for i, (outer, inner) in enumerate(zip(self.args, self.inner, strict=True))
             if not any(inner is changed for changed in ctx._dirty)  # its old values are gone
         ]
-        if self.mode.observer is not None:
-            self.mode.observer.result(self.op.name, before, list(tree.leaves(result)))
+        observer.result(self.op.name, before, list(tree.leaves(result)))
 
     def node(self, ctx: Context, outs: Sequence[Any]) -> CustomNode:
         """Return the node of the call; what forward left in its context moves there."""
