@@ -151,8 +151,9 @@ def test_fmod_of_a_large_number_is_exact_with_its_gradient():
     assert slope(np.fmod, -7.5, 2.0) == [1.0, 3.0]
 
 
-def test_cbrt_is_exact_with_gradients_on_both_sides_of_0():
-    assert np.cbrt(pb.tensor(np.array([64.0, -64.0, 27.0]))).tolist() == [4.0, -4.0, 3.0]
+def test_cbrt_is_numpys_with_gradients_on_both_sides_of_0():
+    values = np.array([64.0, -64.0, 27.0])  # not exact on every processor
+    assert np.cbrt(pb.tensor(values)).tolist() == np.cbrt(values).tolist()
     assert np.signbit(np.cbrt(pb.tensor(np.array(-0.0))).numpy())
     assert slope(np.cbrt, 8.0) == slope(np.cbrt, -8.0) == pytest.approx([1 / 12])
     assert slope(np.cbrt, 0.0) == [inf]
