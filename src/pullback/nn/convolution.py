@@ -7,7 +7,8 @@ from typing import Any
 
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, ShapeError, compose
-from pullback.ops.declare import composition, needs_tensor, public
+from pullback.nn.dimensions import axes_of, in_dimensions
+from pullback.ops.declare import needs_tensor, public
 from pullback.ops.primitives.convolution import convolution_input_p, convolution_p, fold_p, unfold_p
 from pullback.ops.primitives.shape import reshape_p
 from pullback.ops.samples import sample
@@ -105,9 +106,6 @@ def fold(
 
 
 # -- what the public functions share ---------------------------------------------------------------
-_AXES = ("D", "H", "W")
-
-
 def _checked(
     op: str, n: int, input: Any, weight: Any, bias: Any, groups: Any, into: int
 ) -> tuple[Tensor, int]:
@@ -115,12 +113,12 @@ def _checked(
 
     `into`: the axis of the weight whose length belongs to the channels of the input.
     """
-    dims = _AXES[3 - n :]
-    needs_rank(op, input, ("N", "C", *dims))
+    needs_rank(op, input, axes_of(n))
     needs_tensor(op, weight, "weight")
     named = (("input", input), ("weight", weight))
     if len(weight.shape) != n + 2:
-        required = f"a weight of {n + 2} dimensions, two channels and {', '.join(dims)}, required"
+        lengths = ", ".join(axes_of(n)[2:])
+        required = f"a weight of {n + 2} dimensions, two channels and {lengths}, required"
         raise ShapeError(compose(op, required, str(len(weight.shape)), *named))
     channels, outs = input.shape[-n - 1], weight.shape[0]
     (groups,) = per_axis(op, "groups", groups, 1)
@@ -163,17 +161,80 @@ def _paddings(op: str, padding: Any, sizes: Ints, stride: Ints, dilation: Ints) 
     return tuple((total // 2, total - total // 2) for total in totals)
 
 
-def _convolve(
-    op: str,
+# -- convolutions ----------------------------------------------------------------------------------
+@in_dimensions(
+    (
+        sample((1, 2, 4), (2, 2, 2), (2,), padding=1),
+        sample((2, 4), (2, 1, 3), (2,), padding="same", groups=2),
+        sample((2, 2, 3), (0, 2, 2), (0,)),
+    ),
+    (
+        sample((1, 2, 3, 3), (1, 2, 2, 2), (1,)),
+        sample((1, 3, 4), (2, 1, 2, 3), (2,), stride=(1, 2), padding=(0, 1)),
+        sample((1, 2, 2, 3), (2, 1, 2, 2), (2,), padding="same", groups=2),
+        sample((1, 1, 4, 4), (1, 1, 2, 2), (1,), dilation=2, padding=1, stride=2),
+    ),
+    (sample((1, 1, 2, 2, 3), (1, 1, 1, 2, 2), (1,), padding=(0, 0, 1), stride=(1, 1, 2)),),
+    examples=(
+        """
+>>> x = pb.tensor([[1.0, 2.0, 4.0, 8.0]])
+>>> pb.conv1d(x, pb.tensor([[[-1.0, 1.0]]]))
+tensor([[1., 2., 4.]])
+""",
+        """
+>>> x = pb.tensor([[[1.0, 2.0, 3.0], [4.0, 5.0, 6.0], [7.0, 8.0, 9.0]]])
+>>> pb.conv2d(x, pb.ones((1, 1, 2, 2)))
+tensor([[[12., 16.],
+         [24., 28.]]])
+""",
+        """
+>>> pb.conv3d(pb.ones((1, 2, 2, 2)), pb.ones((1, 1, 2, 2, 2)))
+tensor([[[[8.]]]])
+""",
+    ),
+    scalars=False,
+)
+def conv(
     n: int,
     input: Any,
     weight: Any,
-    bias: Any,
-    stride: Any,
-    padding: Any,
-    dilation: Any,
-    groups: Any,
+    bias: Any = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
+    groups: int = 1,
 ) -> Tensor:
+    """Return the convolution of {things}, out[n, o] = bias[o] + sum_c input[n, c] * weight[o, c].
+
+    The ``*`` is a cross-correlation, of images out[i, j] = sum_kl x[i + k, j + l] w[k, l]: the
+    weight is not turned around.
+
+    Parameters
+    ----------
+    input : Tensor of shape (N, C, {axes}) or (C, {axes})
+    weight : Tensor of shape (outputs, C / groups, {kernel})
+    bias : Tensor of shape (outputs,), optional
+    stride, dilation : {ints}
+        The distance of windows, and of the elements of a window.
+    padding : {ints}, or ``"valid"`` or ``"same"``
+        The zeros added on each side; "same" adds as many as keep the lengths, of an odd number one
+        more behind, and needs a stride of 1.
+    groups : int
+        The channels fall into so many groups; outputs see the inputs of their own group alone.
+
+    Raises
+    ------
+    ShapeError
+        If ranks or channels do not fit, or the kernel is larger than the padded input.
+    ArgumentError
+        If a setting is out of range, or a word is unknown.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    {example}
+    """
+    op = f"conv{n}d"
     x, groups = _checked(op, n, input, weight, bias, groups, into=1)
     sizes = weight.shape[2:]
     step, d = per_axis(op, "stride", stride, n), per_axis(op, "dilation", dilation, n)
@@ -183,18 +244,79 @@ def _convolve(
     return _finished(y, bias, n, x is input)
 
 
-def _convolve_transposed(
-    op: str,
+conv1d, conv2d, conv3d = conv
+
+
+# -- transposed convolutions -----------------------------------------------------------------------
+@in_dimensions(
+    (
+        sample((1, 2, 3), (2, 1, 2), (1,), stride=2, output_padding=1),
+        sample((2, 2), (2, 1, 3), (2,), padding=1, groups=2),
+    ),
+    (
+        sample((1, 2, 2, 2), (2, 1, 2, 2), (1,)),
+        sample((2, 2, 1), (2, 1, 2, 3), (2,), stride=(2, 1), padding=(0, 1), groups=2),
+        sample((1, 1, 2, 2), (1, 1, 2, 1), (1,), dilation=3, output_padding=(2, 0), stride=(2, 1)),
+    ),
+    (sample((1, 1, 1, 2, 1), (1, 1, 2, 1, 2), (1,), stride=2),),
+    examples=(
+        """
+>>> pb.conv_transpose1d(pb.tensor([[1.0, 2.0]]), pb.tensor([[[1.0, 10.0]]]))
+tensor([[ 1., 12., 20.]])
+""",
+        """
+>>> pb.conv_transpose2d(pb.ones((1, 2, 2)), pb.ones((1, 1, 2, 2)))
+tensor([[[1., 2., 1.],
+         [2., 4., 2.],
+         [1., 2., 1.]]])
+""",
+        """
+>>> pb.conv_transpose3d(pb.ones((1, 1, 1, 1)), pb.ones((1, 1, 2, 1, 1))).shape
+(1, 2, 1, 1)
+""",
+    ),
+    scalars=False,
+)
+def conv_transpose(
     n: int,
     input: Any,
     weight: Any,
-    bias: Any,
-    stride: Any,
-    padding: Any,
-    output_padding: Any,
-    groups: Any,
-    dilation: Any,
+    bias: Any = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    output_padding: Any = 0,
+    groups: int = 1,
+    dilation: Any = 1,
 ) -> Tensor:
+    """Return the transposed convolution of {things}: the gradient of `conv{n}d` in its input.
+
+    Each element of the input adds the weight, times itself, to a window of the output.
+
+    Parameters
+    ----------
+    input : Tensor of shape (N, C, {axes}) or (C, {axes})
+    weight : Tensor of shape (C, outputs / groups, {kernel})
+    bias : Tensor of shape (outputs,), optional
+    stride, dilation : {ints}
+        The distance of windows, and of the elements of a window.
+    padding, output_padding : {ints}
+        What is cut off on each side, and what is added behind thereafter.
+    groups : int
+        As for `conv{n}d`.
+
+    Raises
+    ------
+    ShapeError
+        If ranks or channels do not fit, or nothing is left of the output.
+    ArgumentError
+        If a setting is out of range.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    {example}
+    """
+    op = f"conv_transpose{n}d"
     x, groups = _checked(op, n, input, weight, bias, groups, into=0)
     step, d = per_axis(op, "stride", stride, n), per_axis(op, "dilation", dilation, n)
     cut = per_axis(op, "padding", padding, n, least=0)
@@ -213,256 +335,4 @@ def _convolve_transposed(
     return _finished(y, bias, n, x is input)
 
 
-# -- convolutions ----------------------------------------------------------------------------------
-@composition(
-    sample((1, 2, 4), (2, 2, 2), (2,), padding=1),
-    sample((2, 4), (2, 1, 3), (2,), padding="same", groups=2),
-    sample((2, 2, 3), (0, 2, 2), (0,)),
-    scalars=False,
-)
-def conv1d(
-    input: Any,
-    weight: Any,
-    bias: Any = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
-    groups: int = 1,
-) -> Tensor:
-    """Return the convolution of sequences; `conv2d` describes the parameters.
-
-    Parameters
-    ----------
-    input : Tensor of shape (N, C, W) or (C, W)
-    weight : Tensor of shape (outputs, C / groups, kernel)
-    bias, stride, padding, dilation, groups
-        As for `conv2d`, of one axis.
-
-    Raises
-    ------
-    ShapeError
-        If ranks or channels do not fit, or the kernel is longer than the padded input.
-
-    Examples
-    --------
-    >>> import pullback as pb
-    >>> x = pb.tensor([[1.0, 2.0, 4.0, 8.0]])
-    >>> pb.conv1d(x, pb.tensor([[[-1.0, 1.0]]]))
-    tensor([[1., 2., 4.]])
-    """
-    return _convolve("conv1d", 1, input, weight, bias, stride, padding, dilation, groups)
-
-
-@composition(
-    sample((1, 2, 3, 3), (1, 2, 2, 2), (1,)),
-    sample((1, 3, 4), (2, 1, 2, 3), (2,), stride=(1, 2), padding=(0, 1)),
-    sample((1, 2, 2, 3), (2, 1, 2, 2), (2,), padding="same", groups=2),
-    sample((1, 1, 4, 4), (1, 1, 2, 2), (1,), dilation=2, padding=1, stride=2),
-    scalars=False,
-)
-def conv2d(
-    input: Any,
-    weight: Any,
-    bias: Any = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
-    groups: int = 1,
-) -> Tensor:
-    """Return the convolution of images, out[n, o] = bias[o] + sum_c input[n, c] * weight[o, c].
-
-    The ``*`` is a cross-correlation: out[i, j] = sum_kl x[i + k, j + l] w[k, l], the weight is not
-    turned around.
-
-    Parameters
-    ----------
-    input : Tensor of shape (N, C, H, W) or (C, H, W)
-    weight : Tensor of shape (outputs, C / groups, kernel height, kernel width)
-    bias : Tensor of shape (outputs,), optional
-    stride, dilation : int or tuple of two int
-        The distance of windows, and of the elements of a window.
-    padding : int or tuple of two int, or ``"valid"`` or ``"same"``
-        The zeros added on each side; "same" adds as many as keep height and width, of an odd
-        number one more behind, and needs a stride of 1.
-    groups : int
-        The channels fall into so many groups; outputs see the inputs of their own group alone.
-
-    Raises
-    ------
-    ShapeError
-        If ranks or channels do not fit, or the kernel is larger than the padded input.
-    ArgumentError
-        If a setting is out of range, or a word is unknown.
-
-    Examples
-    --------
-    >>> import pullback as pb
-    >>> x = pb.tensor([[[1.0, 2.0, 3.0], [4.0, 5.0, 6.0], [7.0, 8.0, 9.0]]])
-    >>> pb.conv2d(x, pb.ones((1, 1, 2, 2)))
-    tensor([[[12., 16.],
-             [24., 28.]]])
-    """
-    return _convolve("conv2d", 2, input, weight, bias, stride, padding, dilation, groups)
-
-
-@composition(
-    sample((1, 1, 2, 2, 3), (1, 1, 1, 2, 2), (1,), padding=(0, 0, 1), stride=(1, 1, 2)),
-    scalars=False,
-)
-def conv3d(
-    input: Any,
-    weight: Any,
-    bias: Any = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
-    groups: int = 1,
-) -> Tensor:
-    """Return the convolution of volumes; `conv2d` describes the parameters.
-
-    Parameters
-    ----------
-    input : Tensor of shape (N, C, D, H, W) or (C, D, H, W)
-    weight : Tensor of shape (outputs, C / groups, kernel depth, height, width)
-    bias, stride, padding, dilation, groups
-        As for `conv2d`, of three axes.
-
-    Examples
-    --------
-    >>> import pullback as pb
-    >>> pb.conv3d(pb.ones((1, 2, 2, 2)), pb.ones((1, 1, 2, 2, 2)))
-    tensor([[[[8.]]]])
-    """
-    return _convolve("conv3d", 3, input, weight, bias, stride, padding, dilation, groups)
-
-
-# -- transposed convolutions -----------------------------------------------------------------------
-@composition(
-    sample((1, 2, 3), (2, 1, 2), (1,), stride=2, output_padding=1),
-    sample((2, 2), (2, 1, 3), (2,), padding=1, groups=2),
-    scalars=False,
-)
-def conv_transpose1d(
-    input: Any,
-    weight: Any,
-    bias: Any = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    output_padding: Any = 0,
-    groups: int = 1,
-    dilation: Any = 1,
-) -> Tensor:
-    """Return the transposed convolution of sequences; see `conv_transpose2d`.
-
-    Examples
-    --------
-    >>> import pullback as pb
-    >>> pb.conv_transpose1d(pb.tensor([[1.0, 2.0]]), pb.tensor([[[1.0, 10.0]]]))
-    tensor([[ 1., 12., 20.]])
-    """
-    return _convolve_transposed(
-        "conv_transpose1d",
-        1,
-        input,
-        weight,
-        bias,
-        stride,
-        padding,
-        output_padding,
-        groups,
-        dilation,
-    )
-
-
-@composition(
-    sample((1, 2, 2, 2), (2, 1, 2, 2), (1,)),
-    sample((2, 2, 1), (2, 1, 2, 3), (2,), stride=(2, 1), padding=(0, 1), groups=2),
-    sample((1, 1, 2, 2), (1, 1, 2, 1), (1,), dilation=3, output_padding=(2, 0), stride=(2, 1)),
-    scalars=False,
-)
-def conv_transpose2d(
-    input: Any,
-    weight: Any,
-    bias: Any = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    output_padding: Any = 0,
-    groups: int = 1,
-    dilation: Any = 1,
-) -> Tensor:
-    """Return the transposed convolution of images: the gradient of `conv2d` in its input.
-
-    Each element of the input adds the weight, times itself, to a window of the output.
-
-    Parameters
-    ----------
-    input : Tensor of shape (N, C, H, W) or (C, H, W)
-    weight : Tensor of shape (C, outputs / groups, kernel height, kernel width)
-    bias : Tensor of shape (outputs,), optional
-    stride, dilation : int or tuple of two int
-        The distance of windows, and of the elements of a window.
-    padding, output_padding : int or tuple of two int
-        What is cut off on each side, and what is added behind thereafter.
-    groups : int
-        As for `conv2d`.
-
-    Raises
-    ------
-    ShapeError
-        If ranks or channels do not fit, or nothing is left of the output.
-    ArgumentError
-        If a setting is out of range.
-
-    Examples
-    --------
-    >>> import pullback as pb
-    >>> pb.conv_transpose2d(pb.ones((1, 2, 2)), pb.ones((1, 1, 2, 2)))
-    tensor([[[1., 2., 1.],
-             [2., 4., 2.],
-             [1., 2., 1.]]])
-    """
-    return _convolve_transposed(
-        "conv_transpose2d",
-        2,
-        input,
-        weight,
-        bias,
-        stride,
-        padding,
-        output_padding,
-        groups,
-        dilation,
-    )
-
-
-@composition(sample((1, 1, 1, 2, 1), (1, 1, 2, 1, 2), (1,), stride=2), scalars=False)
-def conv_transpose3d(
-    input: Any,
-    weight: Any,
-    bias: Any = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    output_padding: Any = 0,
-    groups: int = 1,
-    dilation: Any = 1,
-) -> Tensor:
-    """Return the transposed convolution of volumes; see `conv_transpose2d`.
-
-    Examples
-    --------
-    >>> import pullback as pb
-    >>> pb.conv_transpose3d(pb.ones((1, 1, 1, 1)), pb.ones((1, 1, 2, 1, 1))).shape
-    (1, 2, 1, 1)
-    """
-    return _convolve_transposed(
-        "conv_transpose3d",
-        3,
-        input,
-        weight,
-        bias,
-        stride,
-        padding,
-        output_padding,
-        groups,
-        dilation,
-    )
+conv_transpose1d, conv_transpose2d, conv_transpose3d = conv_transpose
