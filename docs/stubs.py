@@ -219,11 +219,6 @@ def with_export(text, module, name):
     folder = module.rpartition(".")[0]
     near = own or [node for node in imports if node.module.startswith(folder)]
     statement = import_of(module, sorted([*names, name], key=in_order), "# fmt: off" in lines)
-    exports = [n for n in tree.body if isinstance(n, ast.Assign) and "__all__" in ast.unparse(n)]
-    if exports and isinstance(exports[0].value, ast.List):
-        listed = sorted([*ast.literal_eval(exports[0].value), name])
-        first, last = exports[0].lineno - 1, exports[0].end_lineno
-        lines[first:last] = ["__all__ = [", *(f'    "{n}",' for n in listed), "]"]
     lines[near[-1].lineno - 1 if own else near[-1].end_lineno : near[-1].end_lineno] = statement
     return "\n".join(lines) + "\n"
 
@@ -234,13 +229,13 @@ def in_order(name):
 
 
 def import_of(module, names, packed):
-    """Return the lines of an import, several names a line if `packed`, or else as ruff has it."""
+    """Return the lines of an import: packed for the table of contents, or else exports."""
     start = f"from {module} import "
+    if not packed:
+        return [f"{start}(", *(f"    {name} as {name}," for name in names), ")"]
     if len(start) + len(", ".join(names)) <= WIDTH:
         return [start + ", ".join(names)]
-    if packed:
-        return textwrap.wrap(f"{start}({', '.join(names)})", WIDTH, subsequent_indent="    ")
-    return [f"{start}(", *(f"    {name}," for name in names), ")"]
+    return textwrap.wrap(f"{start}({', '.join(names)})", WIDTH, subsequent_indent="    ")
 
 
 STUBS = {"__init__.pyi": contents_stub, "core/tensor/methods.pyi": methods_stub}

@@ -3,83 +3,58 @@
 from typing import Never as _Never
 
 from pullback.hints import absent as _absent
-from pullback.ops.functions.diagonals import diagonal, trace
+from pullback.ops.functions.diagonals import (
+    diagonal as diagonal,
+    trace as trace,
+)
 from pullback.ops.functions.linear_algebra import (
-    EighResult,
-    EigResult,
-    QRResult,
-    SlogdetResult,
-    SVDResult,
-    cholesky,
-    det,
-    eig,
-    eigh,
-    eigvals,
-    eigvalsh,
-    inv,
-    matrix_power,
-    matrix_rank,
-    pinv,
-    qr,
-    slogdet,
-    solve,
-    svd,
-    svdvals,
+    EighResult as EighResult,
+    EigResult as EigResult,
+    QRResult as QRResult,
+    SlogdetResult as SlogdetResult,
+    SVDResult as SVDResult,
+    cholesky as cholesky,
+    det as det,
+    eig as eig,
+    eigh as eigh,
+    eigvals as eigvals,
+    eigvalsh as eigvalsh,
+    inv as inv,
+    matrix_power as matrix_power,
+    matrix_rank as matrix_rank,
+    pinv as pinv,
+    qr as qr,
+    slogdet as slogdet,
+    solve as solve,
+    svd as svd,
+    svdvals as svdvals,
 )
-from pullback.ops.functions.manipulation import matrix_transpose
+from pullback.ops.functions.manipulation import (
+    matrix_transpose as matrix_transpose,
+)
 from pullback.ops.functions.matrix_functions import (
-    LstsqResult,
-    cond,
-    lstsq,
-    matrix_exp,
-    multi_dot,
-    solve_triangular,
-    tensorinv,
-    tensorsolve,
+    LstsqResult as LstsqResult,
+    cond as cond,
+    lstsq as lstsq,
+    matrix_exp as matrix_exp,
+    multi_dot as multi_dot,
+    solve_triangular as solve_triangular,
+    tensorinv as tensorinv,
+    tensorsolve as tensorsolve,
 )
-from pullback.ops.functions.norms import matrix_norm, vector_norm
-from pullback.ops.functions.products import cross, matmul, outer, tensordot, vecdot
+from pullback.ops.functions.norms import (
+    matrix_norm as matrix_norm,
+    vector_norm as vector_norm,
+)
+from pullback.ops.functions.products import (
+    cross as cross,
+    matmul as matmul,
+    outer as outer,
+    tensordot as tensordot,
+    vecdot as vecdot,
+)
 
-__all__ = [
-    "EigResult",
-    "EighResult",
-    "LstsqResult",
-    "QRResult",
-    "SVDResult",
-    "SlogdetResult",
-    "cholesky",
-    "cond",
-    "cross",
-    "det",
-    "diagonal",
-    "eig",
-    "eigh",
-    "eigvals",
-    "eigvalsh",
-    "inv",
-    "lstsq",
-    "matmul",
-    "matrix_exp",
-    "matrix_norm",
-    "matrix_power",
-    "matrix_rank",
-    "matrix_transpose",
-    "multi_dot",
-    "outer",
-    "pinv",
-    "qr",
-    "slogdet",
-    "solve",
-    "solve_triangular",
-    "svd",
-    "svdvals",
-    "tensordot",
-    "tensorinv",
-    "tensorsolve",
-    "trace",
-    "vecdot",
-    "vector_norm",
-]
+__all__ = sorted(name for name in globals() if name[0] != "_")
 
 
 def __getattr__(name: str) -> _Never:

@@ -3,8 +3,7 @@
 import array_api_strict
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from hypothesis.extra import numpy as arrays
 
 from pullback.arrays import NUMPY, indexing, library_of

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.check import api, check_op
-from pullback.check import deadline as deadline_module
+from pullback.check import api, check_op, deadline as deadline_module
 from pullback.check.deadline import DISPLAY, OutOfTimeError, deadline, limited
 
 

@@ -34,9 +34,15 @@ from pullback.ops.functions import (
     pointwise,
     products,
 )
-from pullback.ops.primitives import arithmetic, conversion, exponential, rounding, trigonometric
-from pullback.ops.primitives import comparison as comparison_primitives
-from pullback.ops.primitives import complex_numbers as complex_numbers_primitives
+from pullback.ops.primitives import (
+    arithmetic,
+    comparison as comparison_primitives,
+    complex_numbers as complex_numbers_primitives,
+    conversion,
+    exponential,
+    rounding,
+    trigonometric,
+)
 
 
 # -- ufuncs ----------------------------------------------------------------------------------------

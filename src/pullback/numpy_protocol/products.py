@@ -30,8 +30,7 @@ from pullback.ops.functions import (
     reductions,
     statistics,
 )
-from pullback.ops.primitives import arithmetic
-from pullback.ops.primitives import complex_numbers as complex_numbers_primitives
+from pullback.ops.primitives import arithmetic, complex_numbers as complex_numbers_primitives
 
 
 @adapter("dot")

@@ -34,9 +34,11 @@ from pullback.ops.functions import (
     scans,
     sorting,
 )
-from pullback.ops.primitives import comparison as comparison_primitives
-from pullback.ops.primitives import exponential
-from pullback.ops.primitives import reductions as reductions_primitives
+from pullback.ops.primitives import (
+    comparison as comparison_primitives,
+    exponential,
+    reductions as reductions_primitives,
+)
 from pullback.ops.primitives.gathering import gather_p
 from pullback.ops.primitives.reductions import std_p, var_p
 

@@ -6,8 +6,7 @@ import importlib
 
 import numpy as np
 import pytest
-from hypothesis import Phase, given, settings
-from hypothesis import strategies as st
+from hypothesis import Phase, given, settings, strategies as st
 
 import pullback as pb
 from pullback.check.inputs.arguments import draw_described

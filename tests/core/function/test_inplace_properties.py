@@ -7,8 +7,7 @@ it, and a change makes a new flat tensor with the positions replaced. Values and
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import pullback as pb
 from pullback.errors import InplaceError

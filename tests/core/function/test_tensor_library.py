@@ -5,8 +5,7 @@ import pytest
 
 import pullback as pb
 from pullback.arrays import NUMPY
-from pullback.core.function.tensor_library import TENSOR_LIBRARY as LIBRARY
-from pullback.core.function.tensor_library import library_of_part
+from pullback.core.function.tensor_library import TENSOR_LIBRARY as LIBRARY, library_of_part
 
 
 def leaf():

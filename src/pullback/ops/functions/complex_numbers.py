@@ -16,8 +16,7 @@ from pullback.ops.primitives.arithmetic import multiply
 from pullback.ops.primitives.comparison import equal, less
 from pullback.ops.primitives.complex_numbers import conj, imag_p, real_p, to_complex_p
 from pullback.ops.primitives.trigonometric import atan2, cos, sin
-from pullback.ops.samples import both, only_complex, sample
-from pullback.ops.samples import real as real_numbers
+from pullback.ops.samples import both, only_complex, real as real_numbers, sample
 
 
 # -- parts -----------------------------------------------------------------------------------------

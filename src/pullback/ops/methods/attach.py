@@ -34,8 +34,7 @@ from pullback.ops.methods.pointwise import ElementaryMethods
 from pullback.ops.methods.random import RandomMethods
 from pullback.ops.methods.reductions import ReducingMethods
 from pullback.ops.methods.shape import ShapeMethods
-from pullback.ops.primitives import arithmetic, rounding
-from pullback.ops.primitives import comparison as comparison_primitives
+from pullback.ops.primitives import arithmetic, comparison as comparison_primitives, rounding
 from pullback.ops.primitives.arithmetic import add_p, floor_divide_p, remainder_p
 from pullback.ops.primitives.comparison import (
     bitwise_and_p,

@@ -10,8 +10,7 @@ from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentTypeError, compose
 from pullback.ops.declare import needs_tensor
 from pullback.ops.functions import comparison, creation, data_types
-from pullback.ops.primitives import comparison as comparison_primitives
-from pullback.ops.primitives import conversion
+from pullback.ops.primitives import comparison as comparison_primitives, conversion
 
 # Inside the class these are methods.
 Bool = bool

@@ -14,8 +14,7 @@ from pullback.errors import DTypeError, compose
 from pullback.ops.axes import either, plain
 from pullback.ops.functions import reductions, statistics
 from pullback.ops.functions.sorting import values_and_indices
-from pullback.ops.primitives import arithmetic
-from pullback.ops.primitives import reductions as reductions_primitives
+from pullback.ops.primitives import arithmetic, reductions as reductions_primitives
 from pullback.ops.primitives.scans import cumprod_p, cumsum_p
 
 _sum, _var = reductions_primitives.sum_p.public, reductions_primitives.var

@@ -11,10 +11,12 @@ import numpy as np
 
 import pullback as pb
 from autograd.builtins import dict, isinstance, list, tuple, type
-from autograd.core import constant_too as _constant_too
-from autograd.core import make_jvp as _make_jvp
-from autograd.core import make_vjp as _make_vjp
-from autograd.core import vspace as _vspace
+from autograd.core import (
+    constant_too as _constant_too,
+    make_jvp as _make_jvp,
+    make_vjp as _make_vjp,
+    vspace as _vspace,
+)
 from autograd.extend import primitive
 from autograd.wrap_util import unary_to_nary as _unary_to_nary
 
