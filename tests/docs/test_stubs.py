@@ -77,7 +77,9 @@ def test_a_name_is_added_to_a_table_of_contents_and_nothing_else_changes(stubs, 
     before, after = imported_by(text), imported_by(stubs.with_export(text, module, "fresh"))
     assert after == before | {(module, "fresh")}
     assert max(map(len, stubs.with_export(text, module, "fresh").splitlines())) <= 100
-    assert ('    fresh as fresh,\n' in stubs.with_export(text, module, "fresh")) == (table[0] != "_")
+    assert ("    fresh as fresh,\n" in stubs.with_export(text, module, "fresh")) == (
+        table[0] != "_"
+    )
 
 
 def imported_by(text):
