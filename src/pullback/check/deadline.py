@@ -15,12 +15,15 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
+from functools import partial
+from queue import Empty, SimpleQueue
 
 WAY_OUT = "pass a larger time_limit, smaller inputs, or fast=True"  # of a check that reached it
 _WAITING = 2.0  # how much longer than its time of the processor something may take
 # What ends sooner needs no progress; between two updates so many seconds pass.
 _SOON = 1.0
 _PAUSE = 0.1
+_PATIENCE, _SLOWER = 1.0, 20.0  # what another call may take: in seconds, and as calls on average
 
 
 def _on_terminal(text: str) -> None:
@@ -151,31 +154,48 @@ def limited(seconds: float, usual: float = float("inf"), doing: str = "") -> Ite
             DISPLAY.get()("")
 
 
-class _StoppedError(BaseException):
-    """Raised in the thread of a call that takes too long."""
+class _Worker(threading.Thread):
+    """A thread that makes calls one after the other, whatever they raise, until there is none."""
+
+    def __init__(self) -> None:
+        super().__init__(daemon=True)
+        self.calls, self.ended = SimpleQueue[Callable[[], object] | None](), SimpleQueue[None]()
+        self.start()
+
+    def run(self) -> None:
+        while call := self.calls.get():
+            with contextlib.suppress(BaseException):
+                call()
+            self.ended.put(None)
 
 
-def ends(call: Callable[[], object], seconds: float) -> bool:
+_IDLE: list[_Worker] = []
+
+
+def ends(call: Callable[[], object], seconds: float = _PATIENCE) -> bool:
     """Return whether a call ends in time, whatever it raises; one that does not is stopped.
 
-    It runs in a thread of its own, in which an exception is raised if it takes too long.
+    It may take some seconds, or many times as long as the others. It runs in another thread, in
+    which an exception is raised if it takes too long.
     """
 
     def run() -> None:
-        # Its time is none of the check's.
-        with contextlib.suppress(BaseException), limited(float("inf")):
+        with limited(float("inf")):  # its time is none of the check's
             call()
 
-    thread = threading.Thread(target=contextvars.copy_context().run, args=(run,), daemon=True)
+    _IDLE[:] = [worker for worker in _IDLE if worker.is_alive()]  # in a forked process none is
     try:
-        thread.start()
+        worker = _IDLE.pop() if _IDLE else _Worker()
     except RuntimeError:  # where there are no threads it is taken to end
         return True
-    thread.join(seconds)
-    if not thread.is_alive():
-        return True
-    ctypes.pythonapi.PyThreadState_SetAsyncExc(
-        ctypes.c_ulong(thread.ident or 0), ctypes.py_object(_StoppedError)
-    )
-    thread.join(1.0)
-    return False
+    worker.calls.put(partial(contextvars.copy_context().run, run))
+    try:
+        worker.ended.get(timeout=seconds + _SLOWER * deadline().average())
+    except Empty:
+        worker.calls.put(None)
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(
+            ctypes.c_ulong(worker.ident or 0), ctypes.py_object(SystemExit)
+        )
+        return False
+    _IDLE.append(worker)
+    return True

@@ -19,9 +19,10 @@ from pullback.check.inputs.arguments import (
     ENDLESS,
     Inputs,
     draw_described,
+    first_run,
     format_inputs,
+    results_of,
     taken,
-    try_forward,
 )
 from pullback.check.inputs.domains import on_domains, read_by_half, recognised
 from pullback.check.inputs.guessing import CannotGuessError, described_call, guess
@@ -124,7 +125,7 @@ class Runner:
             return given
         calls = [given, given._replace(args=only)] if isinstance(only, tuple) else [given]
         for call in calls:
-            problem = try_forward(self.fn, call)
+            problem = first_run(self.fn, call)
             if not isinstance(problem, str):
                 return call
         what = f"one tuple of {len(only)}, which fits neither as one argument nor as several"
@@ -178,7 +179,7 @@ class Runner:
         return Report(name, self.options.seed, unchecked=[Unchecked(f"`{name}`", why, hint)])
 
     def _is_random(self, inputs: Inputs) -> bool:
-        return len({repr(try_forward(self.fn, inputs)) for _ in range(_CALLS)}) > 1
+        return len({repr(results_of(self.fn, inputs)) for _ in range(_CALLS)}) > 1
 
     def _described(self, inputs: Inputs) -> Report:
         """Check inputs that nobody passed, and describe them in the report."""

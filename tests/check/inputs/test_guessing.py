@@ -12,7 +12,7 @@ from tests.check._entries import as_pullback
 
 import pullback as pb
 from pullback.check import check_op
-from pullback.check.inputs.arguments import format_inputs, try_forward
+from pullback.check.inputs.arguments import format_inputs, results_of
 from pullback.check.inputs.guessing import guess
 from pullback.errors import ArgumentError, ArgumentTypeError
 
@@ -145,7 +145,7 @@ def test_inputs_that_cannot_be_guessed_are_refused_with_a_text_to_write():
 def test_inputs_of_every_right_entry_are_guessed(entries):
     lists = [found for found in vars(entries).values() if isinstance(found, list)]
     for op in (as_pullback(entry) for entry in itertools.chain.from_iterable(lists)):
-        assert not isinstance(try_forward(op, guess(op)), str)
+        assert results_of(op, guess(op))
 
 
 def test_indices_of_which_none_is_repeated_stay_so_at_other_lengths():

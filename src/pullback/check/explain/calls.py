@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.check.deadline import deadline, ends
+from pullback.check.deadline import ends
 from pullback.check.explain.candidates import multiple, multiples, rearranged
 from pullback.check.explain.evidence import Evidence
 from pullback.check.naming import quoted
@@ -24,7 +24,6 @@ from pullback.check.subject import BackwardError, ForwardError, Subject
 from pullback.check.values import Array
 
 _MOST = 80  # other calls that are tried for one argument
-_SECONDS, _LONGER = 0.2, 20  # that a call may take, and how many times as long as usual
 _PLACES = "differentiate every place where forward uses it"
 _TURNED = "a kernel that is not flipped, a matrix not transposed, an order not inverted?"
 _IGNORED = "does backward use it?"
@@ -80,8 +79,7 @@ def _changed_settings(subject: Subject) -> Iterator[tuple[str, Any, Any, Subject
         for other in _values_of_setting(value, subject.defaults[name]):
             found = subject.with_setting(name, other)
             down = type(value) in (int, float) and type(other) in (int, float) and other <= 0
-            seconds = _SECONDS + _LONGER * deadline().average()
-            if found is not None and (not down or value <= 0 or ends(found.run, seconds)):
+            if found is not None and (not down or value <= 0 or ends(found.run)):
                 yield name, value, other, found
 
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pullback.check.deadline import deadline, ends
+from pullback.check.deadline import ends
 from pullback.check.inputs.domains import DOMAINS, from_end_to_end
 from pullback.check.inputs.shape_text import ArgumentSpec, evaluate, parse
 from pullback.check.naming import name_of, parameters_of
@@ -30,7 +30,6 @@ _BOUNDS = {"positive": (0.5, 2.0), "unit": (0.1, 0.9)}
 _KINDS = inspect.Parameter
 NOT_FINITE, NO_RESULT = "a result that is not finite", "no floating or complex result"
 ENDLESS = "it does not end"
-_PATIENCE, _SLOWER = 1.0, 20.0  # in seconds, and as calls take on average
 _POSITIONAL = (_KINDS.POSITIONAL_ONLY, _KINDS.POSITIONAL_OR_KEYWORD)
 
 
@@ -90,18 +89,17 @@ def first_run(fn: Callable[..., Any], inputs: Inputs) -> tuple[Subject, Run] | s
     return (subject, run) if all(np.isfinite(v).all() for v in values) else NOT_FINITE
 
 
-def try_forward(fn: Callable[..., Any], inputs: Inputs) -> list[Array] | str:
-    """Return the results of a call, or why it is not usable."""
-    found = first_run(fn, inputs)
-    return found if isinstance(found, str) else found[1].values()
-
-
 def taken(fn: Callable[..., Any], inputs: Inputs) -> tuple[Subject, Run] | str:
     """Run a call that nobody made; return it and the run, or why it is not usable."""
     found: list[tuple[Subject, Run] | str] = []
-    seconds = _PATIENCE + _SLOWER * deadline().average()
-    over = not ends(lambda: found.append(first_run(fn, inputs)), seconds)
+    over = not ends(lambda: found.append(first_run(fn, inputs)))
     return ENDLESS if over or not found else found[0]
+
+
+def results_of(fn: Callable[..., Any], inputs: Inputs) -> list[Array]:
+    """Return the results of a call that nobody made; none if it is not usable."""
+    found = taken(fn, inputs)
+    return [] if isinstance(found, str) else found[1].values()
 
 
 def format_inputs(

@@ -19,7 +19,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from pullback.check.inputs.arguments import Change, Inputs, taken
+from pullback.check.inputs.arguments import Change, Inputs, results_of, taken
 from pullback.check.naming import definition_of
 from pullback.check.values import Array, holds_numbers, host
 from pullback.core.custom import pytree as tree
@@ -55,7 +55,7 @@ def other_settings(fn: Callable[..., Any], inputs: Inputs) -> Iterator[Change]:
             new = not any(type(v) is type(other) and v == other for v in seen)
             change = partial(_put, fn, name, other)
             seen.append(other)
-            if new and _results(fn, change(inputs)):
+            if new and results_of(fn, change(inputs)):
                 gone = "given" if value is None else "left out" if holds_numbers(value) else ""
                 what = f"`{name}` " + (gone or f"= {other!r} in place of {value!r}")
                 yield Change(what, name, change)
@@ -70,18 +70,11 @@ def _put(fn: Callable[..., Any], name: str, value: Any, inputs: Inputs) -> Input
     return inputs._replace(args=call.args, kwargs=call.kwargs)
 
 
-# -- by trial --------------------------------------------------------------------------------------
-def _results(fn: Callable[..., Any], inputs: Inputs) -> list[Array]:
-    """Return the results of a call; none if forward does not take it."""
-    found = taken(fn, inputs)
-    return [] if isinstance(found, str) else found[1].values()
-
-
+# -- by type ---------------------------------------------------------------------------------------
 def _same(found: Sequence[Array], other: Sequence[Array]) -> bool:
     return len(found) == len(other) and all(map(np.array_equal, found, other))
 
 
-# -- by type ---------------------------------------------------------------------------------------
 def _others(
     fn: Callable[..., Any], name: str, value: Any, inputs: Inputs, words: Sequence[Any]
 ) -> Iterable[Any]:
@@ -98,7 +91,7 @@ def _others(
     if isinstance(value, int):
         other_end = value - rank if value >= 0 else value + rank
         if -rank <= value < rank and _same(
-            _results(fn, inputs), _results(fn, _put(fn, name, other_end, inputs))
+            results_of(fn, inputs), results_of(fn, _put(fn, name, other_end, inputs))
         ):  # it is an axis
             return [other_end, *range(rank), *range(-rank, 0)]
         fewer = (3, -1) if value == 0 else (value - 1,) if value > 1 else (-value,) * (value < 0)
@@ -176,7 +169,7 @@ def _in_place_of_none(
     An array of which backward has a gradient, then words, numbers and masks; those that both passes
     take and that make a difference: no more shows that they are meant.
     """
-    outputs, rng = _results(fn, inputs), np.random.default_rng(0)
+    outputs, rng = results_of(fn, inputs), np.random.default_rng(0)
     shapes = [a.shape for a in (*outputs, *_arrays(inputs)) if a.ndim]
     shapes = list(dict.fromkeys(s for full in shapes for s in (full, full[-1:], full[:1])))
     arrays: list[Any] = [rng.uniform(0.5, 1.5, shape) for shape in shapes]
