@@ -69,9 +69,9 @@ def test_the_public_names_are_listed_and_others_refused():
 
 # -- how large it is, and which words it knows -----------------------------------------------------
 MOST = {
-    "lines": 8_893,
+    "lines": 8_886,
     "files": 38,
-    "lines of a file": 394,
+    "lines of a file": 391,
     "lines of a function": 38,
     "calls of re": 4,
     "lists of words": 0,

@@ -130,7 +130,7 @@ def check_op(
         return Runner(fn, options, kwargs or {}).report(inputs)
 
     options = Options(
-        seed, fast, only, skip, rtol, atol, time_limit, surrogate, order, ignore or {}, repair
+        seed, fast, only, skip, rtol, atol or 0, time_limit, surrogate, order, ignore or {}, repair
     )
     return _judged("check_op", fn, run, options, raise_exception, allow_unchecked)
 
@@ -192,7 +192,7 @@ def gradcheck(
         return check(Subject(fn, given.args, given.kwargs, surrogate), options)
 
     options = Options(
-        seed, fast, only, skip, rtol, atol, time_limit, surrogate, order, ignore or {}, repair
+        seed, fast, only, skip, rtol, atol or 0, time_limit, surrogate, order, ignore or {}, repair
     )
     return _judged("gradcheck", fn, run, options, raise_exception, allow_unchecked)
 

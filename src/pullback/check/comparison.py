@@ -21,11 +21,12 @@ from pullback.check.numerical import (
     beside,
     coordinates,
     direction_scales,
+    is_range,
     joined,
     kept_equal,
     max_abs,
 )
-from pullback.check.session import RTOL, Line, Session, is_range
+from pullback.check.session import RTOL, Line, Session
 from pullback.check.subject import BackwardError, ForwardError, Run
 from pullback.check.values import Array, Arrays, copies
 
@@ -201,7 +202,7 @@ def _looks_right(session: Session, run: Run) -> bool:
 def _nearby(session: Session, apart: bool = False) -> Session:
     """Return a session at a nearby point; with `apart` one without zeros and equal values."""
     arrays = [beside(a, _BESIDE, apart=apart) for a in session.arrays]
-    return Session(session.subject.with_arrays(arrays), session.options, session.report)
+    return session.on(session.subject.with_arrays(arrays))
 
 
 def _is_wrong(session: Session, i: int) -> bool:

@@ -62,6 +62,11 @@ class Slope(NamedTuple):
         return np.asarray((self.high - self.low) / 2 + 10 * self.error + _ROOM * sizes)
 
 
+def is_range(low: Any, high: Any) -> Any:
+    """Return whether two bounds say anything, or where those of several do."""
+    return ~(np.isnan(low) | np.isnan(high) | (np.isinf(low) & np.isinf(high)))
+
+
 def double(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """Return the dtype of double precision, complex for a complex one."""
     return np.dtype(np.complex128 if dtype.kind == "c" else np.float64)

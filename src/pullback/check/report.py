@@ -35,7 +35,7 @@ class Options:
     only: Sequence[str] | None = None
     skip: Sequence[str] = ()
     rtol: float | None = None
-    atol: float | None = None
+    atol: float = 0.0
     time_limit: float = 60.0
     surrogate: str = ""  # why the gradient may differ from the derivative
     order: int = 1  # whether second derivatives are asked for: 2

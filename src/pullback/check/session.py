@@ -8,6 +8,7 @@ tolerances and the bounds that slopes set on a gradient. The parts read it and r
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
@@ -24,6 +25,7 @@ from pullback.check.numerical import (
     direction_scales,
     double,
     from_coordinates,
+    is_range,
     joined,
     kept_equal,
     random_like,
@@ -87,6 +89,11 @@ class Session:
         self.own_error = 0.0  # that forward shows, relative to the terms of a slope
         self.hidden: Array | None = None  # the outputs' coordinates that no seed is drawn for
         self._gradients: dict[str, list[Array]] = {}  # for the seeds of a purpose
+
+    def on(self, subject: Subject, **options: Any) -> Session:
+        """Return a session on another call, with some other options and a report of its own."""
+        chosen = dataclasses.replace(self.options, **options)
+        return Session(subject, chosen, Report(subject.name, chosen.seed))
 
     def rng(self, purpose: str) -> np.random.Generator:
         """Return a generator for one purpose: parts do not share random streams."""
@@ -335,7 +342,7 @@ class Session:
             value = float(np.sum(terms))
             if line.element is None:  # rounding of the single elements adds up
                 size += float(np.sum(np.abs(terms))) / 4
-            off = max(low - value, value - high) - error - noise - self.atol
+            off = max(low - value, value - high) - error - noise - self.options.atol
             largest = np.max(np.abs(got), initial=0.0) * np.max(np.abs(line.direction), initial=0.0)
         if off <= self.rtol * size:
             return True
@@ -357,11 +364,6 @@ class Session:
             return self.options.rtol
         inside = [t for name, t in RTOL.items() if np.finfo(name).eps <= self.eps]
         return max(RTOL.get(self.precision, 0.1), *inside)
-
-    @property
-    def atol(self) -> float:
-        """The absolute tolerance, added to the error of the differences."""
-        return self.options.atol or 0.0
 
     @cached_property
     def iterates(self) -> bool:
@@ -387,8 +389,3 @@ class Session:
         if purpose not in self._gradients:
             self._gradients[purpose] = self.vjp(self.seeds(purpose))
         return self._gradients[purpose]
-
-
-def is_range(low: Any, high: Any) -> Any:
-    """Return whether two bounds say anything, or where those of several do."""
-    return ~(np.isnan(low) | np.isnan(high) | (np.isinf(low) & np.isinf(high)))

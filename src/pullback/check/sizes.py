@@ -8,7 +8,6 @@ from the call's own, so that they stay in the domain of the function.
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import itertools
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
@@ -17,7 +16,6 @@ import numpy as np
 
 from pullback.check.comparison import Situation
 from pullback.check.numerical import joined, max_abs
-from pullback.check.report import Report
 from pullback.check.session import Session
 from pullback.check.subject import ForwardError
 from pullback.check.values import Array, Arrays, points_into
@@ -100,9 +98,8 @@ def session_of(session: Session, leaves: Sequence[Any]) -> Session | None:
     pairs = zip(session.gradients(), session.arrays, strict=True)
     # What is negligible beside the gradients times the arguments of the call.
     rounding = 1e-10 * max((max_abs(g) * max_abs(a) for g, a in pairs), default=0.0)
-    rtol, atol = max(_RTOL, session.rtol), max(session.atol, rounding)
-    options = dataclasses.replace(session.options, rtol=rtol, atol=atol)
-    other = Session(subject, options, Report(subject.name, options.seed))
+    rtol, atol = max(_RTOL, session.rtol), max(session.options.atol, rounding)
+    other = session.on(subject, rtol=rtol, atol=atol)
     with contextlib.suppress(ForwardError):
         run = subject.run(other.arrays)
         other.outputs = run.values()

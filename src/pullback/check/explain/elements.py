@@ -152,7 +152,7 @@ def feature_of(e: Evidence, i: int) -> str:
             if not time.lasts():
                 break
             try:
-                s = _sample(Evidence(e.session_of(subject)), i)
+                s = _sample(e.on(subject), i)
             except (BackwardError, ForwardError):
                 continue
             now = dict(features(s, first))

@@ -7,7 +7,6 @@ at each look: for two output gradients, and at two points.
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import itertools
 from collections.abc import Callable, Iterator
 from functools import cached_property
@@ -16,7 +15,6 @@ import numpy as np
 
 from pullback.check.deadline import OutOfTimeError
 from pullback.check.numerical import coordinates, double, from_coordinates, joined
-from pullback.check.report import Report
 from pullback.check.session import Session
 from pullback.check.subject import BackwardError, ForwardError, Subject
 from pullback.check.values import Array, Arrays
@@ -84,7 +82,7 @@ class Evidence:
             for line in self.session.columns[i]:
                 low, high, error, size, _ = self.session.component(line, self.seeds)
                 flat[line.element] = (high - low) / 2 + error + self.session.rtol * size
-            flat = flat + self.session.atol
+            flat = flat + self.session.options.atol
             if array.dtype.kind == "c":
                 flat = flat.reshape(-1, 2).max(axis=1)
             found.append(flat.reshape(array.shape))
@@ -96,16 +94,15 @@ class Evidence:
         pairs = zip(self.got, self.expected, strict=True)
         return [self.differs(g, e, i) for i, (g, e) in enumerate(pairs)]
 
-    def session_of(self, subject: Subject) -> Session:
-        """Return a session on another call, in which fewer elements are moved one by one."""
+    def on(self, subject: Subject) -> Evidence:
+        """Return the evidence on another call, in which fewer elements are moved one by one."""
         most = min(_ENOUGH, self.session.options.max_elements)
-        options = dataclasses.replace(self.session.options, max_elements=most)
-        return Session(subject, options, Report(subject.name, options.seed))
+        return Evidence(self.session.on(subject, max_elements=most))
 
     def of(self, subject: Subject) -> Evidence | None:
         """Return the evidence on another call; None where the function is not defined there."""
         try:
-            found = Evidence(self.session_of(subject))
+            found = self.on(subject)
         except (BackwardError, ForwardError):
             return None
         same = [out.shape for out in found.outputs] == [out.shape for out in self.outputs]

@@ -6,7 +6,6 @@ Also of one tensor that is passed twice.
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import itertools
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -18,7 +17,7 @@ from pullback.check.comparison import Situation, rounding_noise, wrong_at
 from pullback.check.naming import quoted
 from pullback.check.numerical import away_from_zero, coordinates, max_abs, random_like
 from pullback.check.properties.variants import Variant
-from pullback.check.report import Cause, InapplicableError, NotComparedError, Report, first_line
+from pullback.check.report import Cause, InapplicableError, NotComparedError, first_line
 from pullback.check.session import Session
 from pullback.check.subject import BackwardError, ForwardError, Subject, calling
 from pullback.check.values import Array, Arrays, copies, host
@@ -113,7 +112,7 @@ def vmap(session: Session) -> Iterator[Variant]:
         over = quoted((name for name, m in zip(subject.names, mapped, strict=True) if m), " and ")
         when = f"in vmap mapped over {over}, unlike in a loop over the samples"
         expected = [np.stack(column) for column in zip(*rows, strict=True)]
-        limits = [9 * session.rtol * max_abs(e) + session.atol for e in expected]
+        limits = [9 * session.rtol * max_abs(e) + session.options.atol for e in expected]
         run, noise = partial(together, given, axes), partial(list[float], limits)
         yield Variant(when, run, expected, "vmap", hint, names, noise=noise)
 
@@ -142,7 +141,7 @@ def _one_for_both(session: Session, i: int, j: int) -> Iterator[Variant | Cause]
     subject, arrays = session.subject, list(session.arrays)
     both = f"`{subject.names[i]}` and `{subject.names[j]}`"
     arrays[j] = arrays[i]
-    equal = Session(subject.with_arrays(arrays), session.options, session.report)
+    equal = session.on(subject.with_arrays(arrays))
     seeds = equal.seeds("aliases")
 
     def summed(arrays: Arrays, seeds: Arrays) -> list[Array]:
@@ -160,7 +159,7 @@ def _one_for_both(session: Session, i: int, j: int) -> Iterator[Variant | Cause]
     when = f"when one tensor is passed for both {both}"
     yield Variant(when, together, expected, "same-tensor", hint, noise=noise)
     arrays[j] = (1.01 * arrays[j] + 1e-3 * max_abs(arrays[j])).astype(arrays[j].dtype)
-    apart = Session(subject.with_arrays(arrays), session.options, session.report)
+    apart = session.on(subject.with_arrays(arrays))
     if _is_wrong_along_both(equal, i, j) and not wrong_at(apart):
         hint = "at a tie give the gradient to one of them, or half of it to each"
         text = f"the gradient of {both} is wrong where they are equal and move together"
@@ -198,13 +197,12 @@ def second_order(session: Session) -> Iterator[Any]:
     labels = labels if len(seeds) > 1 else ["grad_output"]
     # A second derivative amplifies rounding; the error of a wrong one is large.
     rtol = max(1e-4 if session.eps < 1e-12 else 5e-2, session.options.rtol or 0.0)
-    atol = max(session.atol, 1e-12 * max_abs(*seeds))
-    options = dataclasses.replace(session.options, rtol=rtol, atol=atol)
+    atol = max(session.options.atol, 1e-12 * max_abs(*seeds))
     tensors = _tensors(session.subject, [*session.wide, *seeds])
     subject = Subject(partial(_gradient, session.subject), tuple(tensors))
     subject.name, subject.names = session.subject.name, [*names, *labels]
     subject.output_indices = list(range(len(names)))  # also those that are made without a graph
-    other = Session(subject, options, Report(subject.name, options.seed))
+    other = session.on(subject, rtol=rtol, atol=atol)
     try:
         recorded = other.outputs
         if not all(bool(np.isfinite(v).all()) for v in (other.center, *other.arrays)):

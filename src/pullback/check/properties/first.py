@@ -16,10 +16,10 @@ import numpy as np
 from pullback.check.deadline import WAY_OUT, OutOfTimeError, deadline
 from pullback.check.explain import cause_of_exception, diagnose
 from pullback.check.explain.evidence import Evidence
-from pullback.check.numerical import coordinates
+from pullback.check.numerical import coordinates, is_range
 from pullback.check.repair import fail
 from pullback.check.report import Cause, InapplicableError, NotComparedError, Unchecked
-from pullback.check.session import Line, Session, is_range
+from pullback.check.session import Line, Session
 from pullback.check.subject import BackwardError, ForwardError
 from pullback.check.values import Array
 

@@ -136,7 +136,7 @@ class Trials:
     def _base(self) -> list[Evidence]:
         """The evidence on the call of which this one is a variation, which stays right."""
         base = self.evidence.session.subject.base
-        return [Evidence(self.evidence.session_of(base))] if base else []
+        return [self.evidence.on(base)] if base else []
 
     def _variables_at(self, look: Evidence) -> dict[str, Any]:
         with self.program.noting() as noted:
