@@ -29,19 +29,7 @@ from pullback.check.discovery import (
     check_operation,
     discover,
 )
-from pullback.check.report import (
-    FAILED,
-    IGNORED,
-    NOT_COMPARED,
-    NOT_RUN,
-    PASSED,
-    RIGHT,
-    UNCHECKED,
-    WRONG,
-    Options,
-    Report,
-    indented,
-)
+from pullback.check.report import RIGHT, UNCHECKED, WRONG, Options, Report, Status, indented
 from pullback.core.custom.source import source
 from pullback.errors import ArgumentError, AutogradError, MissingExtraError, compose
 
@@ -49,11 +37,11 @@ REFUSED = "inputs refused"
 ALL_RIGHT, SOMETHING_WRONG, INCOMPLETE = 0, 1, 2
 
 _STYLES = {
-    PASSED: "green",
-    FAILED: "bold red",
-    NOT_RUN: "yellow",
-    IGNORED: "yellow",
-    NOT_COMPARED: "yellow",
+    Status.PASSED: "green",
+    Status.FAILED: "bold red",
+    Status.NOT_RUN: "yellow",
+    Status.IGNORED: "yellow",
+    Status.NOT_COMPARED: "yellow",
     RIGHT: "bold green",
     WRONG: "bold red",
     UNCHECKED: "bold yellow",

@@ -8,7 +8,7 @@ import pytest
 import pullback as pb
 from pullback.check.api import PARTS, check_op
 from pullback.check.inputs.strategies import arguments, tensors
-from pullback.check.report import PASSED
+from pullback.check.report import Status
 from pullback.errors import ArgumentError, GradcheckError
 
 
@@ -51,7 +51,7 @@ def first(op, *args, **kwargs):
 def test_inputs_are_passed_by_position_or_by_name():
     report = first(dense, X, W)
     assert report.ok
-    assert [p.status for p in report.parts if p.name == "first"] == [PASSED]
+    assert [p.status for p in report.parts if p.name == "first"] == [Status.PASSED]
     assert not [note for note in report.notes if note.startswith("inputs")]
     assert first(dense, X, kwargs={"w": W}).ok
     assert first(dense, kwargs={"x": X, "w": W}).ok
@@ -143,7 +143,7 @@ def test_function_classes_built_in_operations_and_functions_are_checked():
 def test_only_and_skip_choose_parts():
     names = [name for name, *_ in PARTS]
     report = check_op(dense, only=["first"])
-    assert {p.name for p in report.parts if p.status == PASSED} == {"first"}
+    assert {p.name for p in report.parts if p.status == Status.PASSED} == {"first"}
     report = check_op(doubled, skip=names)
     assert report.ok
 

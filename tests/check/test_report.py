@@ -11,7 +11,7 @@ from tests.check._programs import double, dropped, tripled
 
 import pullback as pb
 from pullback.check import check_op, gradcheck
-from pullback.check.report import PASSED, Cause, Failure, Report
+from pullback.check.report import Cause, Failure, Report, Status
 from pullback.errors import ArgumentError, ArgumentTypeError, GradcheckError
 
 X = np.array([[1.0, -2.0, 0.5]])
@@ -116,7 +116,7 @@ def test_what_a_part_finds_is_ignored_with_the_reason():
 
 def test_parts_run_after_an_essential_one_that_is_ignored():
     report = gradcheck(tripled, X, ignore={"first": "a trial"})
-    assert {part.name: part.status for part in report.parts}["linear"] == PASSED
+    assert {part.name: part.status for part in report.parts}["linear"] == Status.PASSED
     assert report.ignored[0].cause.name == "factor"
     assert "derivatives not compared" in str(report)
 

@@ -6,6 +6,7 @@ Must not know how anything was found.
 from __future__ import annotations
 
 import dataclasses
+import enum
 import functools
 import html
 import importlib
@@ -19,11 +20,15 @@ import numpy as np
 from pullback.check.values import Array
 from pullback.errors import MissingExtraError
 
-PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
-INAPPLICABLE, NOT_RUN = "not applicable", "not run"
-IGNORED, NOT_COMPARED = "ignored", "not compared"
-# What is said of an operation in the end.
-RIGHT, WRONG, UNCHECKED = "right", "wrong", "not checked"
+RIGHT, WRONG, UNCHECKED = "right", "wrong", "not checked"  # what is said of an operation
+
+
+class Status(enum.StrEnum):
+    """What is said of a part of a check."""
+
+    PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
+    INAPPLICABLE, NOT_RUN = "not applicable", "not run"
+    IGNORED, NOT_COMPARED = "ignored", "not compared"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,13 +57,13 @@ class Options:
 class InapplicableError(Exception):
     """A part of the check does not apply to this function; the message says why."""
 
-    status = INAPPLICABLE
+    status = Status.INAPPLICABLE
 
 
 class NotComparedError(InapplicableError):
     """A part ran without comparing gradients with differences; the message says why."""
 
-    status = NOT_COMPARED
+    status = Status.NOT_COMPARED
 
 
 @dataclasses.dataclass(frozen=True)
@@ -168,7 +173,7 @@ class PartResult:
 
     name: str  # as `skip` and `only` take it
     title: str  # as it is printed
-    status: str  # one of those above
+    status: Status
     reason: str = ""  # why it neither passed nor failed
 
     @property
@@ -238,7 +243,7 @@ class Report:
         said, count = self.outcome, len(self.failures)
         if count:
             said = f"{count} failure{'s' * (count > 1)}"
-        elif ("first", PASSED) in {(part.name, part.status) for part in self.parts} and self.ok:
+        elif self.ok and any(p.name == "first" and p.status == Status.PASSED for p in self.parts):
             said = "the gradients are right"
         elif self.ok:
             said = "nothing wrong found, derivatives not compared"
@@ -248,7 +253,7 @@ class Report:
     def findings(self) -> list[str]:
         """What is wrong, what was not checked, what is ignored, and the notes, each as a text."""
         found = [f"- {each}" for each in (*self.failures, *self.unchecked)]
-        found += [f"{IGNORED}: {failure.text}" for failure in self.ignored]
+        found += [f"{Status.IGNORED}: {failure.text}" for failure in self.ignored]
         return found + [f"note: {note}" for note in self.notes]
 
     def __str__(self) -> str:
@@ -259,7 +264,7 @@ class Report:
         """A row for each part that ran, and one for all those that did not for one reason."""
         ran, left_out = [], dict[str, list[str]]()
         for part in self.parts:
-            if part.status not in (NOT_RUN, SKIPPED):
+            if part.status not in (Status.NOT_RUN, Status.SKIPPED):
                 ran.append((part.title, part.text))
             else:
                 why = part.status + (f" ({part.reason})" if part.reason else "")
@@ -282,19 +287,10 @@ class Report:
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain objects, for JSON."""
-        return {
-            "name": self.name,
-            "ok": self.ok,
-            "outcome": self.outcome,
-            "seed": self.seed,
-            "parts": [dataclasses.asdict(part) for part in self.parts],
-            "failures": [failure.as_dict() for failure in self.failures],
-            "ignored": [failure.as_dict() for failure in self.ignored],
-            "unchecked": [dataclasses.asdict(found) for found in self.unchecked],
-            "notes": list(self.notes),
-            "precision": self.precision,
-            "rule": self.rule,
-        }
+        found = {"ok": self.ok, "outcome": self.outcome, **vars(self)}
+        found |= {key: [each.as_dict() for each in found[key]] for key in ("failures", "ignored")}
+        plain = dataclasses.asdict
+        return found | {key: [*map(plain, found[key])] for key in ("parts", "unchecked")}
 
     @property
     def repair(self) -> str:

@@ -31,17 +31,7 @@ from pullback.check.inputs.strategies import is_strategy, search
 from pullback.check.inputs.vary import changed, vary
 from pullback.check.naming import name_of, parameters_of, place_of, quoted
 from pullback.check.properties import PARTS
-from pullback.check.report import (
-    FAILED,
-    IGNORED,
-    NOT_RUN,
-    SKIPPED,
-    InapplicableError,
-    Options,
-    PartResult,
-    Report,
-    Unchecked,
-)
+from pullback.check.report import InapplicableError, Options, PartResult, Report, Status, Unchecked
 from pullback.check.session import Session
 from pullback.check.subject import BackwardError, Subject
 from pullback.check.values import holds_numbers, host
@@ -59,26 +49,26 @@ def check(subject: Subject, options: Options, among: Sequence[str] = ()) -> Repo
     report = Report(subject.name, options.seed, rule=place_of(subject.fn))
     session, stopped = Session(subject, options, report), ""
     for k, part in enumerate(PARTS):
-        result = PartResult(part.name, part.title, NOT_RUN, stopped)
+        result = PartResult(part.name, part.title, Status.NOT_RUN, stopped)
         report.parts.append(result)
         chosen = options.chooses(part.name) and (not among or part.name in among)
         if not chosen or (options.fast and not part.fast):
-            result.status, result.reason = SKIPPED, ""
+            result.status, result.reason = Status.SKIPPED, ""
         elif not stopped:
             deadline().show(f"{report.name}: {part.title} ({k + 1} of {len(PARTS)})")
             result.status, result.reason = part.run(session)
-            if result.status == FAILED and part.name in options.ignore:
-                result.status, result.reason = IGNORED, options.ignore[part.name]
+            if result.status == Status.FAILED and part.name in options.ignore:
+                result.status, result.reason = Status.IGNORED, options.ignore[part.name]
                 if part.name == "first":
                     subject.surrogate = result.reason  # of what compares it again, too
-            if result.status == NOT_RUN:
+            if result.status == Status.NOT_RUN:
                 stopped = result.reason
-            elif result.status == FAILED and part.essential:
+            elif result.status == Status.FAILED and part.essential:
                 stopped = f"{part.title} failed"
     ignored = [failure for failure in report.failures if failure.part in options.ignore]
     report.failures = [failure for failure in report.failures if failure.part not in options.ignore]
     report.ignored = [dataclasses.replace(failure, find_repair=None) for failure in ignored]
-    late = [part for part in report.parts if part.status == NOT_RUN]
+    late = [part for part in report.parts if part.status == Status.NOT_RUN]
     if late and not report.failures:
         titles = ", ".join(part.title for part in late)
         report.unchecked.append(Unchecked(titles, late[0].reason, WAY_OUT))
@@ -272,7 +262,7 @@ class Runner:
                 what = f"{failure.situation}; {what}" if failure.situation else what
                 report.failures.append(dataclasses.replace(failure, situation=what))
             first = next(part for part in report.parts if part.name == "first")
-            first.status, first.reason = FAILED, ""
+            first.status, first.reason = Status.FAILED, ""
             return
 
     def _wrong(self, inputs: Inputs) -> list[str]:

@@ -18,7 +18,7 @@ from tests.check._parts import (
 
 import pullback as pb
 from pullback.check import check_op
-from pullback.check.report import INAPPLICABLE, PASSED, Options, Report
+from pullback.check.report import Options, Report, Status
 from pullback.check.session import Session
 from pullback.check.sizes import parts, symbols
 from pullback.check.subject import Subject
@@ -91,8 +91,8 @@ def always_mapped(op, info, in_dims, a, b):
 
 @pytest.mark.parametrize("part", ["jvp", "vmap"])
 def test_a_right_rule_passes_and_none_is_not_asked(part):
-    assert ran(part, times(pushed, mapped), A, B)[0].status == PASSED
-    assert ran(part, times(), A, B)[0].status == INAPPLICABLE
+    assert ran(part, times(pushed, mapped), A, B)[0].status == Status.PASSED
+    assert ran(part, times(), A, B)[0].status == Status.INAPPLICABLE
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ def test_aliases_need_two_like_arguments_that_may_be_equal():
         (op(distinct, lambda ctx, g: (g, -g)), X, Y),
     ):
         result, report = ran("aliases", *call)
-        assert (result.status, report.failures) == (INAPPLICABLE, [])
+        assert (result.status, report.failures) == (Status.INAPPLICABLE, [])
 
 
 @pytest.mark.parametrize("share", [1.0, 0.5, 0.0])
@@ -173,7 +173,7 @@ def session_of_call(fn, *inputs):
 def test_shapes_pass_for_what_holds_at_any_size_and_need_another_size():
     for call in ((linear, *linear_inputs()), (product, NORMAL(size=(4, 3)), NORMAL(size=(4, 3)))):
         result, report = ran("shapes", *call)
-        assert (result.status, report.failures, report.notes) == (PASSED, [], [])
+        assert (result.status, report.failures, report.notes) == (Status.PASSED, [], [])
 
     def forward(ctx, x):
         if x.shape != (3,):
@@ -181,7 +181,7 @@ def test_shapes_pass_for_what_holds_at_any_size_and_need_another_size():
         return 2 * x
 
     result, _ = ran("shapes", op(forward, lambda ctx, g: 2 * g), np.ones(3))
-    assert (result.status, result.reason) == (INAPPLICABLE, "forward takes these shapes only")
+    assert result.text == "not applicable: forward takes these shapes only"
 
 
 @pytest.mark.parametrize("rows", [1, 2, 4])
@@ -302,7 +302,7 @@ works = "forward works with axis 0 of `x` of length"
 )
 def test_what_may_be_meant_for_its_sizes_only_is_noted_at_most(fn, inputs, note):
     result, report = ran("shapes", fn, *(NORMAL(size=shape) for shape in inputs))
-    assert (result.status, report.failures) == (PASSED, [])
+    assert (result.status, report.failures) == (Status.PASSED, [])
     assert not note or any(found.startswith(note) for found in report.notes), report.notes
 
 
@@ -354,7 +354,7 @@ def test_lengths_that_are_documented_as_numbers_or_expressions_stay():
 )
 def test_right_second_derivatives_pass(call):
     result, report = ran("second_order", *call)
-    assert (result.status, report.failures) == (PASSED, [])
+    assert (result.status, report.failures) == (Status.PASSED, [])
 
 
 @pytest.mark.parametrize(
@@ -402,7 +402,7 @@ def by_numpy(g, x):
 )
 def test_a_backward_that_cannot_be_recorded_is_noted_unless_that_is_asked_for(fn, words):
     result, report = ran("second_order", fn, NORMAL(size=3))
-    assert (result.status, report.failures) == (INAPPLICABLE, [])
+    assert (result.status, report.failures) == (Status.INAPPLICABLE, [])
     (note,) = report.notes
     assert note.startswith("second derivative: not available, says ")
     assert words in note
@@ -416,7 +416,7 @@ def test_second_derivatives_are_not_asked_of_what_is_once_differentiable():
     sine = of_saved(lambda x: x.sin(), by_numpy, once=True)
     for fn in (sine, lambda x: 2 * sine(x)):
         result, _ = ran("second_order", fn, NORMAL(size=3))
-        assert (result.status, result.reason) == (INAPPLICABLE, "marked once_differentiable")
+        assert (result.status, result.reason) == (Status.INAPPLICABLE, "marked once_differentiable")
 
 
 # -- first derivatives -----------------------------------------------------------------------------
@@ -430,7 +430,7 @@ def test_nothing_is_called_right_of_what_was_not_compared_and_the_user_s_reason_
         outcomes = {part.name: part.text for part in report.parts}
         assert outcomes["first"] == status
         assert outcomes["shapes"] == "not compared: straight through"
-        assert outcomes["linear"] == PASSED
+        assert outcomes["linear"] == Status.PASSED
 
 
 @pytest.mark.parametrize(

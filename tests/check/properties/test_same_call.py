@@ -22,7 +22,7 @@ from tests.check._parts import (
 
 import pullback as pb
 from pullback.check.properties.calls import masks
-from pullback.check.report import INAPPLICABLE, PASSED, Options, Report
+from pullback.check.report import Options, Report, Status
 from pullback.check.session import Session
 from pullback.check.subject import Subject
 
@@ -51,7 +51,7 @@ def test_other_errors_are_left_to_later_parts():
     assert only_failure("mutation", op(raises, lambda ctx, g: g), X)[0] == "raised"
     for part in ("mutation", "repeatable"):
         result, _ = ran(part, op(lambda ctx, x: 2 * x, raises), X)
-        assert (result.status, result.reason) == (INAPPLICABLE, "backward raises")
+        assert (result.status, result.reason) == (Status.INAPPLICABLE, "backward raises")
 
 
 @pytest.mark.parametrize(
@@ -248,7 +248,7 @@ def test_every_subset_of_few_arguments_is_tried_and_single_ones_of_many():
         call = Subject(lambda *xs: sum(xs), (X,) * count)
         tried = {len(v.names) for v in masks(Session(call, Options(), Report("sum", 0)))}
         assert tried == sizes
-    assert ran("masks", linear, *linear_inputs())[0].status == PASSED
+    assert ran("masks", linear, *linear_inputs())[0].status == Status.PASSED
     assert ran("masks", pb.sin, X)[0].reason == "one argument is differentiated"
 
 

@@ -17,17 +17,7 @@ from pullback.check.deadline import OutOfTimeError, deadline
 from pullback.check.explain import cause_of, cause_of_exception
 from pullback.check.explain.evidence import Evidence
 from pullback.check.repair import fail
-from pullback.check.report import (
-    FAILED,
-    INAPPLICABLE,
-    NOT_COMPARED,
-    NOT_RUN,
-    PASSED,
-    SKIPPED,
-    Cause,
-    InapplicableError,
-    first_line,
-)
+from pullback.check.report import Cause, InapplicableError, Status, first_line
 from pullback.check.session import Session
 from pullback.check.subject import BackwardError, ForwardError
 from pullback.check.values import Array, Arrays
@@ -60,7 +50,7 @@ class Part(NamedTuple):
     essential: bool = False  # whether the later parts are meaningless once it failed
     fast: bool = False  # whether it is part of the fast check
 
-    def run(self, session: Session) -> tuple[str, str]:
+    def run(self, session: Session) -> tuple[Status, str]:
         """Check the property; return the status, and why, or what the table says beside."""
         session.part, report = self.name, session.report
         before, kinds, said = len(report.failures), set(), []
@@ -81,18 +71,19 @@ class Part(NamedTuple):
         except InapplicableError as reason:
             return reason.status, str(reason)
         except OutOfTimeError:  # of an essential part only what may be left out is
-            if deadline().is_over() or not (kinds and self.essential):
-                return NOT_RUN if deadline().is_over() else SKIPPED, deadline().reason()
+            over = deadline().is_over()
+            if over or not (kinds and self.essential):
+                return Status.NOT_RUN if over else Status.SKIPPED, deadline().reason()
         except RAISED as error:
             side = "backward" if isinstance(error, BackwardError) else "forward"
             session.fail(Cause("raised", f"{side} raises: {first_line(error)}"))
         if len(report.failures) > before:
-            return FAILED, ""
+            return Status.FAILED, ""
         if not kinds and self.otherwise:
-            return INAPPLICABLE, self.otherwise
+            return Status.INAPPLICABLE, self.otherwise
         if Situation in kinds and session.subject.surrogate:
-            return NOT_COMPARED, session.subject.surrogate
-        return PASSED, "; ".join(said)
+            return Status.NOT_COMPARED, session.subject.surrogate
+        return Status.PASSED, "; ".join(said)
 
 
 def fits(session: Session, variant: Variant) -> bool:
