@@ -1,30 +1,15 @@
 """The gradient checker: is backward right, and if not, why.
 
 docs/checker-internals.md tells its principles, and how to add to it. A map; a module imports from
-the groups above its own, and within a group from those named before it:
+the groups above its own, and within a group from those named before it; each says what it owns:
 
-What everything works on
-    values, naming (names, parameters and source of a function), deadline (when a check, and a call,
-    has to end, and how far it is).
-Measurements and the report
-    numerical (derivatives by differences), subject (the call, its values and gradients), report
-    (what is asked, and what is found: causes, failures, notes; in words and drawn).
-One check
-    session (the slopes of a call, each measured once, and its gradients beside them), comparison
-    (whether results are equal, and gradients wrong at a call that nobody gave, as measurements
-    tell), sizes (calls at other lengths).
-explain/, repair/
-    Why a gradient is wrong, and a change of the source that makes it right.
-properties/
-    The parts of the check: one table of properties in the order in which they run. variants (the
-    engine: makes the variants of a call, compares, reports), first (derivatives against
-    differences), calls, arguments, arrays (what varies).
-inputs/
-    The arguments of a call: described in a text, drawn by strategies of Hypothesis, or guessed from
-    the signature; settings and vary draw others.
-runner, api, discovery
-    The check of an operation on one set of inputs or several; `check_op` and `gradcheck`; the
-    operations of a module, file or folder.
+    values, deadline                what everything works on
+    numerical, subject, report      measurements of a call, and what is told in the end
+    session, comparison, sizes      one check, and calls beside it
+    explain/, repair/               why a gradient is wrong, and a change that makes it right
+    properties/                     the parts of the check: one table; variants is its engine
+    inputs/                         arguments: described, drawn, guessed, varied
+    runner, api, discovery          an operation on one set of inputs or several; all of a module
 
 The public names are loaded when they are first used: a program that only computes gradients does
 not wait for the checker.

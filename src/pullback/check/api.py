@@ -11,11 +11,10 @@ import numpy as np
 from pullback.check.deadline import limited
 from pullback.check.inputs.arguments import callable_of
 from pullback.check.inputs.strategies import as_inputs
-from pullback.check.naming import name_of
 from pullback.check.properties import PARTS
 from pullback.check.report import Options, Report
 from pullback.check.runner import Runner, check
-from pullback.check.subject import Subject
+from pullback.check.subject import Subject, name_of
 from pullback.core.graph.modes import RECORD, STATE
 from pullback.errors import (
     ArgumentError,

@@ -55,13 +55,8 @@ def unequal(
     """Return which arrays differ by more than rounding, and where.
 
     Where an expected number is not finite, nothing is known. Output gradients are about 1: beside
-    them, and beside the largest result, a difference in the last digits counts as none.
-
-    Parameters
-    ----------
-    noise : callable, optional
-        Measures how far rounding may change each array besides. It takes several runs, so it is
-        called only if they differ at all.
+    them, and beside the largest result, a difference in the last digits counts as none. How far
+    rounding may change each array besides, `noise` measures by several runs, if they differ at all.
     """
     size = max(1.0, max_abs(*expected))
     pairs = list(zip(got, expected, strict=True))
@@ -141,12 +136,8 @@ class Situation(NamedTuple):
 def wrong_at(session: Session, run: Run | None = None) -> list[int]:
     """Return the arguments whose gradient is wrong at a call, as far as measurements speak for it.
 
-    The first `run` of the call is used up if it is given.
-
-    Raises
-    ------
-    BackwardError
-        If backward raises, also at nearby points without zeros and equal values.
+    The first `run` of the call is used up if it is given. A `BackwardError` is raised if backward
+    raises, also at nearby points without zeros and equal values.
     """
     if session.subject.surrogate:
         session.gradients()

@@ -31,23 +31,16 @@ _TINY = 1e-300  # below it, results may have underflowed
 
 
 class Slope(NamedTuple):
-    """The derivative of the outputs along a line.
+    """The derivative along a line, of each output.
 
-    Attributes
-    ----------
-    low, high : array (outputs,)
-        The range of the derivative: the two one-sided derivatives at a kink, infinite where it
-        cannot be measured, otherwise both equal.
-    error : array (outputs,)
-        An estimate of the error of these.
-    kink : array of bool (outputs,)
-        Where the one-sided derivatives differ, the function jumps, or nothing could be measured.
+    From low to high are the two one-sided derivatives at a kink; these are infinite where it cannot
+    be measured, otherwise both equal.
     """
 
     low: Array
     high: Array
-    error: Array
-    kink: Array
+    error: Array  # an estimate, of these
+    kink: Array  # where they differ, the function jumps, or nothing could be measured
 
     @property
     def value(self) -> Array:
@@ -139,23 +132,11 @@ def beside(array: Array, by: float, salt: float = 1.0, apart: bool = False) -> A
 
 
 def slope(line: Curve, scales: Sequence[float], eps: float) -> Slope:
-    """Measure the derivative of ``line(t)`` at 0.
+    """Measure the derivative of ``line(t)``, the outputs' coordinates or None, at 0.
 
     Of the steps that are tried, each output's derivative is taken from the one that leaves least
-    doubt. A smooth one at a step that spans a kink, as a smaller step shows, does not count.
-
-    Parameters
-    ----------
-    line : callable
-        ``line(t)`` returns the outputs' coordinates, or None where the function is not defined.
-    scales : sequence of float
-        Length scales of the function, the most likely first.
-    eps : float
-        The rounding unit of the outputs.
-
-    Returns
-    -------
-    Slope
+    doubt. A smooth one at a step that spans a kink, as a smaller step shows, does not count. Length
+    scales of the function are given with the most likely first, and the outputs' rounding unit.
 
     Examples
     --------

@@ -12,7 +12,7 @@ import html
 import importlib
 import io
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -324,6 +324,16 @@ class Report:
 def first_line(error: BaseException) -> str:
     """Return the first line of an exception's message, without hints."""
     return str(error).split("\n")[0]
+
+
+def quoted(names: Iterable[str], between: str = ", ") -> str:
+    """Return names in backquotes, joined."""
+    return between.join(f"`{name}`" for name in names)
+
+
+def axes_text(axes: Sequence[int]) -> str:
+    """Return axes as sentences name them."""
+    return f"axis {axes[0]}" if len(axes) == 1 else f"axes {tuple(axes)}"
 
 
 def indented(text: str) -> str:

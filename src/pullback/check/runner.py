@@ -29,11 +29,18 @@ from pullback.check.inputs.guessing import CannotGuessError, described_call, gue
 from pullback.check.inputs.shape_text import documented
 from pullback.check.inputs.strategies import is_strategy, search
 from pullback.check.inputs.vary import changed, vary
-from pullback.check.naming import name_of, parameters_of, place_of, quoted
 from pullback.check.properties import PARTS
-from pullback.check.report import InapplicableError, Options, PartResult, Report, Status, Unchecked
+from pullback.check.report import (
+    InapplicableError,
+    Options,
+    PartResult,
+    Report,
+    Status,
+    Unchecked,
+    quoted,
+)
 from pullback.check.session import Session
-from pullback.check.subject import BackwardError, Subject
+from pullback.check.subject import BackwardError, Subject, name_of, parameters_of, place_of
 from pullback.check.values import holds_numbers, host
 from pullback.core.custom import pytree as tree
 from pullback.core.tensor.tensor import box

@@ -48,25 +48,13 @@ _ELSEWHERE = (1.0, 1.3, 0.6, 3.0, 0.1)  # times the arguments, where an iteratio
 
 
 class Line(NamedTuple):
-    """A direction in the space of one differentiated argument, and the slope along it.
-
-    Attributes
-    ----------
-    argument : int
-    direction : array
-        In real coordinates of that argument.
-    element : int or None
-        The coordinate that is moved, if only one is.
-    slope : Slope
-    scale : float
-        The length scale of the argument.
-    """
+    """A direction in the space of one differentiated argument, and the slope along it."""
 
     argument: int
-    direction: Array
-    element: int | None
+    direction: Array  # in real coordinates of that argument
+    element: int | None  # the coordinate that is moved, if only one is
     slope: Slope
-    scale: float
+    scale: float  # the length scale of the argument
 
 
 class Component(NamedTuple):
@@ -322,17 +310,10 @@ class Session:
     def agrees(self, line: Line, got: Array, seeds: Arrays, noise: float = 0.0) -> bool:
         """Return whether a gradient's component along a line lies within the measured range.
 
-        Where forward approximates its result, the gradient may be as far off, which is noted in
-        `own_error`. An element whose own gradient nearly vanishes has the error of the others.
-
-        Parameters
-        ----------
-        line : Line
-        got : array
-            The coordinates of the gradient of its argument, for the output gradients `seeds`.
-        seeds : sequence of array
-        noise : float, default 0
-            What is tolerated beyond the usual.
+        `got` has the coordinates of the gradient for the output gradients `seeds`; `noise` is
+        tolerated beyond the usual. Where forward approximates its result, the gradient may be as
+        far off, which is noted in `own_error`. An element whose own gradient nearly vanishes has
+        the error of the others.
         """
         low, high, error, size, measured = self.component(line, seeds)
         if not measured:

@@ -1,4 +1,4 @@
-"""The call that is checked: which of its arguments are differentiated, its values and gradients.
+"""The call that is checked: its function and names, what is differentiated, values and gradients.
 
 The modules that use this one work on NumPy arrays on the host: a `Subject` turns them into tensors
 of the call's own library and device, runs the function, and converts results and gradients back.
@@ -26,7 +26,6 @@ from typing import Any
 import numpy as np
 
 from pullback.check.deadline import deadline
-from pullback.check.naming import labels_of, name_of, parameters_of
 from pullback.check.values import Array, Arrays, backend_of, copies, holds_numbers, host
 from pullback.core.backward.api import grad
 from pullback.core.custom import pytree as tree
@@ -94,10 +93,8 @@ class Run:
     def gradients(self, seeds: Sequence[Any]) -> list[Array]:
         """Return these gradients as NumPy arrays, zeros for None; the graph is kept.
 
-        Raises
-        ------
-        BackwardError
-            If backward raises, or a built-in rule, which the engine trusts, gives another shape.
+        A `BackwardError` is raised if backward raises, or if a built-in rule, which the engine
+        trusts, gives another shape.
         """
         with calling(BackwardError):
             found = self.vjp(seeds, retain=True)
@@ -110,35 +107,7 @@ class Run:
 
 
 class Subject:
-    """A function with the arguments of one call.
-
-    Attributes
-    ----------
-    name, names : str, list of str
-        Of the function, and of the differentiated arguments.
-    arrays : list of numpy.ndarray
-        The values of these.
-    leaves, labels : list
-        All tensors, arrays and other values among the arguments, in order, and their names.
-    tracked : list of int
-        The indices of the leaves that are differentiated.
-    defaults : dict
-        The defaults of the function's parameters by name, `inspect.Parameter.empty` for none.
-    is_op : bool
-        Whether the function is an operation with a backward of its own.
-    surrogate : str
-        Why the gradient is meant to differ from the derivative; empty if it is not.
-    backend : Backend
-        The library and device of its arrays.
-    said : mapping of str to tuple of str
-        The names of the lengths of arguments' axes, where they are known.
-    base : Subject or None
-        Another call of the function, of which the gradients are right.
-    works_in_place : bool
-        Whether it works in place on a differentiated argument; known after the first run.
-    output_indices : list of int or None
-        The indices of its results that are differentiated; known after the first run.
-    """
+    """A function with the arguments of one call; `arrays` are those that are differentiated."""
 
     def __init__(
         self,
@@ -149,13 +118,14 @@ class Subject:
     ) -> None:
         self.fn = fn
         self.name = name_of(fn)
-        self.is_op = isinstance(fn, CustomOp)
+        self.is_op = isinstance(fn, CustomOp)  # with a backward of its own
+        # Why the gradient is meant to differ from the derivative; empty if it is not.
         self.surrogate = surrogate or getattr(fn, "surrogate_reason", "")
         self.call = (args, kwargs or {})
-        self.leaves = list(tree.leaves(self.call))
-        self.labels = labels_of(fn, args, kwargs or {})
-        self.defaults = {p.name: p.default for p in parameters_of(fn) or []}
-        self.tracked = self._tracked_leaves()
+        self.leaves = list(tree.leaves(self.call))  # tensors, arrays and other values
+        self.labels = labels_of(fn, args, kwargs or {})  # the names of these
+        self.defaults = {p.name: p.default for p in parameters_of(fn) or []}  # `p.empty` for none
+        self.tracked = self._tracked_leaves()  # the indices of those that are differentiated
         self.names = [self.labels[i] for i in self.tracked]
         # Beside tensors that require grad, arrays are what forward is given: constants.
         marked = any(getattr(self.leaves[i], "requires_grad", False) for i in self.tracked)
@@ -163,8 +133,10 @@ class Subject:
         self._constants = arrays - {*self.tracked} if marked else set[int]()
         self.backend = backend_of(self.leaves[self.tracked[0]])
         self.arrays = [host(self.leaves[i]) for i in self.tracked]
-        self.said: Mapping[str, tuple[str, ...]] = {}
-        self.base: Subject | None = None
+        self.said: Mapping[str, tuple[str, ...]] = {}  # names of lengths, by argument
+        self.base: Subject | None = None  # another call, of which the gradients are right
+        # Known after the first run: whether it works in place on a differentiated argument, and
+        # which of its results are differentiated.
         self.works_in_place = False
         self.output_indices: list[int] | None = None
 
@@ -364,3 +336,55 @@ def _described(value: Any) -> str:
         return f"an array of {host(value).dtype}"
     name = f"{type(value).__module__}.{type(value).__name__}".removeprefix("builtins.")
     return f"a {name} of {value.dtype}" if hasattr(value, "dtype") else name
+
+
+# -- its function, and names -----------------------------------------------------------------------
+def name_of(fn: Any) -> str:
+    """Return the name of a function in messages."""
+    found = getattr(fn, "name", None) or getattr(fn, "__name__", None)
+    owner = getattr(fn, "__self__", None)
+    if found == "apply" and owner is not None:
+        found = getattr(owner, "__name__", found)
+    return str(found or type(fn).__name__)
+
+
+def place_of(fn: Any) -> str:
+    """Return the file and line of an operation's backward, or of a function; empty if unknown."""
+    rule = getattr(fn, "given_rule", None) or inspect.unwrap(fn)
+    code = getattr(inspect.unwrap(rule), "__code__", None)
+    if code is None or code.co_filename.startswith("<"):  # generated
+        return ""
+    path, here = Path(code.co_filename), Path.cwd()
+    path = path.relative_to(here) if path.is_relative_to(here) else path
+    return f"{path}:{code.co_firstlineno}"
+
+
+def parameters_of(fn: Callable[..., Any]) -> list[inspect.Parameter] | None:
+    """Return the parameters of a function, None if it has no signature."""
+    try:
+        return list(inspect.signature(fn).parameters.values())
+    except (TypeError, ValueError):
+        return None
+
+
+def labels_of(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[str]:
+    """Return a name for every leaf of the arguments of a call."""
+    names: list[str] = []
+    for p in parameters_of(fn) or ():
+        if p.kind is p.VAR_POSITIONAL:
+            names += [f"{p.name}[{i}]" for i in range(len(args) - len(names))]
+        elif p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD):
+            names.append(p.name)
+    names += [f"input {i}" for i in range(len(names), len(args))]
+    named = [*zip(names, args, strict=False), *kwargs.items()]
+    return [label for name, value in named for label in _paths(name, value)]
+
+
+def _paths(name: str, value: Any) -> Iterator[str]:
+    """Yield a name for each leaf of an argument."""
+    items = tree.children(value)
+    if items is None:
+        yield name
+        return
+    for key, item in items:
+        yield from _paths(f"{name}[{key!r}]", item)

@@ -13,8 +13,7 @@ import numpy as np
 from pullback.check.deadline import deadline
 from pullback.check.explain import calls, candidates, elements
 from pullback.check.explain.evidence import Evidence
-from pullback.check.naming import axes_text
-from pullback.check.report import Cause, first_line
+from pullback.check.report import Cause, axes_text, first_line
 from pullback.check.subject import BackwardError, ForwardError
 from pullback.errors import GradientError
 

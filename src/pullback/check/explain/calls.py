@@ -17,8 +17,7 @@ import numpy as np
 from pullback.check.deadline import ends
 from pullback.check.explain.candidates import multiple, multiples, rearranged
 from pullback.check.explain.evidence import Evidence
-from pullback.check.naming import quoted
-from pullback.check.report import Cause
+from pullback.check.report import Cause, quoted
 from pullback.check.sizes import SIZE, describe_axes, symbols, with_other_length
 from pullback.check.subject import BackwardError, ForwardError, Subject
 from pullback.check.values import Array

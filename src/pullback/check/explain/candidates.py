@@ -14,9 +14,8 @@ from fractions import Fraction
 import numpy as np
 
 from pullback.check.explain.evidence import Evidence, aligned, quantities
-from pullback.check.naming import axes_text, quoted
 from pullback.check.numerical import from_coordinates, joined
-from pullback.check.report import Cause
+from pullback.check.report import Cause, axes_text, quoted
 from pullback.check.values import Array
 
 _MOST_AXES = 4  # whose orders are tried

@@ -17,9 +17,8 @@ import numpy as np
 from pullback.check.deadline import ends
 from pullback.check.inputs.domains import DOMAINS, from_end_to_end
 from pullback.check.inputs.shape_text import ArgumentSpec, evaluate, parse
-from pullback.check.naming import name_of, parameters_of
 from pullback.check.report import first_line
-from pullback.check.subject import ForwardError, Run, Subject
+from pullback.check.subject import ForwardError, Run, Subject, name_of, parameters_of
 from pullback.check.values import Array, holds_numbers, host
 from pullback.core.custom.define import Function
 from pullback.core.tensor.tensor import box
@@ -46,24 +45,13 @@ def callable_of(op: Any, api: str = "check_op") -> Callable[..., Any]:
 
 
 class Inputs(NamedTuple):
-    """The arguments of one call.
-
-    Attributes
-    ----------
-    args, kwargs : tuple, dict
-    notes : tuple of str
-        Notes for the report.
-    domains : dict of str
-        From the names of those that have a structure to the word for it.
-    bounded : frozenset of str
-        The names of those whose values have to stay between bounds.
-    """
+    """The arguments of one call."""
 
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
-    notes: tuple[str, ...] = ()
-    domains: Mapping[str, str] = {}
-    bounded: frozenset[str] = frozenset()
+    notes: tuple[str, ...] = ()  # for the report
+    domains: Mapping[str, str] = {}  # the words for those that have a structure, by name
+    bounded: frozenset[str] = frozenset()  # the names of those that have to stay between bounds
 
 
 class Change(NamedTuple):

@@ -14,9 +14,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pullback.check.naming import name_of, parameters_of
 from pullback.check.numerical import double
-from pullback.check.subject import ForwardError, Subject
+from pullback.check.subject import ForwardError, Subject, name_of, parameters_of
 from pullback.check.values import Array
 from pullback.ops.functions.creation import eye
 

@@ -35,8 +35,8 @@ from pullback.check.inputs.shape_text import (
     documented,
     with_words,
 )
-from pullback.check.naming import name_of, parameters_of
 from pullback.check.report import first_line
+from pullback.check.subject import name_of, parameters_of
 from pullback.check.values import Array
 from pullback.core.tensor.tensor import Tensor, box
 from pullback.errors import ArgumentError, GradientError, NameNotFoundError

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pullback.check.naming import definition_of
+from pullback.check.repair.source import definition_of
 from pullback.core.tensor.tensor import Tensor
 
 _ONLY_ARRAYS = {n for n in dir(np.ndarray) if not n.startswith("_") and not hasattr(Tensor, n)}
@@ -78,15 +78,6 @@ TAKES = (
 class Reading:
     """What forward and backward say of the arguments, by name.
 
-    Attributes
-    ----------
-    uses : dict of set of str
-        How each is used, by hints too; of those that are missing nothing is known.
-    shapes : dict of tuple of str
-        The shapes of those that forward takes apart element by element, or column by column.
-    hints : dict of str
-        Their type hints.
-
     Examples
     --------
     >>> import pullback as pb
@@ -101,7 +92,9 @@ class Reading:
     """
 
     def __init__(self, fn: Any) -> None:
+        # How each is used, by hints too; of those that are missing nothing is known.
         self.uses: dict[str, set[str]] = defaultdict(set)
+        # Of those that forward takes apart element by element, or column by column.
         self.shapes: dict[str, tuple[str, ...]] = {}
         self.hints: dict[str, Any] = {}
         forward = getattr(fn, "forward", None)

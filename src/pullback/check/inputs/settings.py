@@ -20,7 +20,7 @@ from typing import Any, Literal
 import numpy as np
 
 from pullback.check.inputs.arguments import Change, Inputs, results_of, taken
-from pullback.check.naming import definition_of
+from pullback.check.repair.source import definition_of
 from pullback.check.values import Array, holds_numbers, host
 from pullback.core.custom import pytree as tree
 from pullback.core.tensor.tensor import box

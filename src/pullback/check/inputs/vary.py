@@ -19,8 +19,8 @@ import numpy as np
 from pullback.check.inputs.arguments import Change, Inputs, taken
 from pullback.check.inputs.domains import DOMAINS, from_end_to_end, recognised
 from pullback.check.inputs.settings import other_settings
-from pullback.check.naming import labels_of
 from pullback.check.numerical import joined, slope
+from pullback.check.subject import labels_of
 from pullback.check.values import Array, holds_numbers, host, in_place_of, points_into
 from pullback.core.custom import pytree as tree
 

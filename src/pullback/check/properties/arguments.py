@@ -14,10 +14,9 @@ from typing import Any
 import numpy as np
 
 from pullback.check.comparison import Situation, rounding_noise, wrong_at
-from pullback.check.naming import quoted
 from pullback.check.numerical import away_from_zero, coordinates, max_abs, random_like
 from pullback.check.properties.variants import Variant
-from pullback.check.report import Cause, InapplicableError, NotComparedError, first_line
+from pullback.check.report import Cause, InapplicableError, NotComparedError, first_line, quoted
 from pullback.check.session import Session
 from pullback.check.subject import BackwardError, ForwardError, Subject, calling
 from pullback.check.values import Array, Arrays, copies, host

@@ -20,9 +20,8 @@ import numpy as np
 from pullback.arrays import is_array
 from pullback.check.comparison import gradient_noise
 from pullback.check.deadline import deadline
-from pullback.check.naming import quoted
 from pullback.check.properties.variants import RAISED, Variant
-from pullback.check.report import Cause, InapplicableError, first_line
+from pullback.check.report import Cause, InapplicableError, first_line, quoted
 from pullback.check.session import Session
 from pullback.check.subject import BackwardError, ForwardError, Run, calling
 from pullback.check.values import Array, Arrays, copies, host

@@ -19,12 +19,11 @@ import numpy as np
 
 from pullback.check.deadline import Budget, OutOfTimeError, deadline, limited
 from pullback.check.explain.evidence import Evidence
-from pullback.check.naming import quoted
 from pullback.check.repair.at_hand import Atom, Terms, atoms_of, edits_with
 from pullback.check.repair.edits import edits_of, edits_of_statements, made
 from pullback.check.repair.source import Source, kind_of, quotation, source_of
 from pullback.check.repair.trials import Edit, Needs, Trials
-from pullback.check.report import Cause
+from pullback.check.report import Cause, quoted
 from pullback.check.session import Session
 from pullback.check.subject import BackwardError, ForwardError
 from pullback.core.custom.operation import CustomOp

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pullback.check.naming import parameters_of
 from pullback.check.repair.source import Places, Source, kind_of, rebuilt, replaced, shape_of
+from pullback.check.subject import parameters_of
 from pullback.core.tensor.tensor import Tensor
 
 Edits = Iterator[tuple[Any, float]]  # expressions, with how unlikely they are

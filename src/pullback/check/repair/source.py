@@ -15,6 +15,7 @@ import dataclasses
 import functools
 import inspect
 import itertools
+import linecache
 import operator
 import pickle
 import sys
@@ -24,7 +25,6 @@ from typing import Any
 
 import numpy as np
 
-from pullback.check.naming import definition_of
 from pullback.check.values import host
 from pullback.core.tensor.tensor import Tensor
 
@@ -77,6 +77,43 @@ class Source:
         found.__kwdefaults__ = original.__kwdefaults__
         found.__dict__.update(original.__dict__)
         return found
+
+
+def definition_of(fn: Any) -> ast.FunctionDef | None:
+    """Return the definition of a function, without decorators; a lambda as one that returns.
+
+    None if it has no source, or is one of several of a line that have the same arguments.
+    """
+    fn = inspect.unwrap(fn)
+    code = getattr(fn, "__code__", None)
+    if code is None:
+        return None
+    lines = linecache.getlines(code.co_filename, fn.__globals__)
+    names = [*code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]]
+    own = [code.co_name, code.co_firstlineno, names]
+    found = [node for *key, node in _definitions(code.co_filename, len(lines)) if key == own]
+    return found[0] if len(found) == 1 else None
+
+
+@functools.lru_cache(maxsize=64)
+def _definitions(filename: str, lines: int) -> list[tuple[str, int, list[str], ast.FunctionDef]]:
+    """Return the functions of a file by name, line and arguments; `lines` tells editions apart."""
+    try:
+        module = ast.parse("".join(linecache.getlines(filename)))
+    except (SyntaxError, ValueError):
+        return []
+    found = []
+    for node in ast.walk(module):
+        if not isinstance(node, (ast.FunctionDef, ast.Lambda)):
+            continue
+        a, decorators = node.args, getattr(node, "decorator_list", [])
+        line = min([node.lineno, *(each.lineno for each in decorators)])
+        name, body = getattr(node, "name", "<lambda>"), node.body
+        if isinstance(body, ast.expr):
+            body = [ast.copy_location(ast.Return(body), body)]
+        made = ast.copy_location(ast.FunctionDef(name, a, body, []), node)
+        found.append((name, line, [p.arg for p in (*a.posonlyargs, *a.args, *a.kwonlyargs)], made))
+    return found
 
 
 def source_of(function: Any) -> Source | None:
@@ -238,16 +275,11 @@ class TooLongError(Exception):
 
 
 class Rewritten:
-    """Functions that run with a change in one of them, or in one of their file that they call.
-
-    Attributes
-    ----------
-    calls : dict of function to function
-        What runs each of them, changed or not.
-    """
+    """Functions that run with a change in one of them, or in one of their file that they call."""
 
     def __init__(self, sources: Iterable[Source]) -> None:
         self.sources = {source.function: source for source in sources}
+        # What runs each of them, changed or not.
         self.calls = {function: self._call(function) for function in self.sources}
         self._running = {f: self._made(each, each.tree, {}) for f, each in self.sources.items()}
 

@@ -59,22 +59,8 @@ class Edit(NamedTuple):
 class Trials:
     """The passes on which changes of an operation are tried.
 
-    Attributes
-    ----------
-    wrong : tuple of int
-        The arguments whose gradients are wrong.
-    rule, saver : Source
-        The rule, and what saves values for it: forward or setup_context.
-    helpers : list of Source
-        The functions that the rule calls and forward, which is right, does not.
-    passed : list of str
-        The functions of one argument that forward passes values through.
-    program : Rewritten
-        All of them.
-    first : list of array
-        The gradients of the unchanged rule.
-    names : dict of Source to dict
-        The variables of all functions at their ends.
+    A rule, whose gradients of some arguments are wrong, and what saves values for it: forward or
+    setup_context.
     """
 
     def __init__(
@@ -83,7 +69,9 @@ class Trials:
         self.evidence, self.wrong, self.rule, self.saver = evidence, tuple(wrong), rule, saver
         used = with_helpers(saver)
         known = {each.function for each in used}
+        # The functions that the rule calls and forward, which is right, does not.
         self.helpers = [each for each in with_helpers(rule)[1:] if each.function not in known]
+        # Those of one argument that forward passes values through.
         arguments = [(each.tree.name, each.tree.args.args) for each in used[1:]]
         self.passed = [name for name, args in arguments if len(args) == 1 and name.isidentifier()]
         self.program = Rewritten([rule, *self.helpers, *used])
@@ -99,9 +87,10 @@ class Trials:
         self._variables = functools.cache(self._variables_at)
         self._runs: list[Run] = []  # what was saved in the first can be read as long as it is there
         with self.program.noting() as noted:
-            self.first = self.gradients(evidence)
+            self.first = self.gradients(evidence)  # of the unchanged rule
         for node, seen in noted.seen.items():
             node.seen = seen
+        # The variables of all functions at their ends.
         self.names = {each: noted.names.get(each, {}) for each in self.program.sources.values()}
 
     def gradients(self, look: Evidence) -> list[Array]:
