@@ -106,18 +106,12 @@ def _used(uses: set[str]) -> list[Specs]:
     gradient = Use.GRADIENT in uses
     tensor = gradient or Use.TENSOR in uses
     arrays, numbers = [_ARRAY, _INDEX, _MASK], _values(0.5, 2, -1, True)
-    if Use.CALLED in uses:
-        return _values(VALUES["callable"])
     if Use.NUMBER in uses:
         return [_SCALAR] if tensor else [*_values(2, 0.5), _SCALAR]
     if gradient:
         return [_ARRAY, _SCALAR]
-    if uses & {Use.INDEX, Use.OVERWRITTEN} or (Use.EQUAL in uses and not tensor):
+    if uses & {Use.INDEX, Use.OVERWRITTEN}:
         return [_INDEX, _MASK, _ARRAY, *_values(2)]
-    if Use.MASK in uses and not tensor:
-        return [_MASK, _ARRAY, _INDEX]
-    if Use.AXIS in uses:
-        return _values(-1, 0, 1, (0, 1))
     if Use.UNGIVEN in uses and not tensor and Use.ARRAY not in uses:
         return [*numbers, *arrays]
     return arrays if tensor else [*arrays, *numbers]
@@ -255,7 +249,7 @@ class _Search:
         self.read = Reading(self.fn)
         of = self.read.of
         self.sure = of(Use.GRADIENT)  # of these a missing gradient is a mistake
-        arrays = of(Use.ARRAY, Use.INDEX, Use.OVERWRITTEN, Use.MASK, Use.EQUAL, Use.LEFT_OUT)
+        arrays = of(Use.ARRAY, Use.INDEX, Use.OVERWRITTEN, Use.LEFT_OUT)
         self.arrays = arrays - self.sure - of(Use.TENSOR)  # what forward takes as arrays
         self.real: set[str] = set()  # what forward takes as real numbers, so that it is no index
         self.problems: dict[Specs, str] = {}  # of what was tried

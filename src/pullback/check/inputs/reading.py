@@ -27,10 +27,8 @@ _ONLY_ARRAYS = {n for n in dir(np.ndarray) if not n.startswith("_") and not hasa
 class Use(enum.StrEnum):
     """How an argument is used."""
 
-    CALLED, NUMBER, AXIS = "called", "number", "axis"
-    INDEX, MASK = "index", "mask"
+    NUMBER, INDEX = "number", "index"
     OVERWRITTEN = "overwritten"  # an index of elements that are written: none may come twice
-    EQUAL = "equal"  # compared with a whole number: one itself, if it is no tensor
     SORTED, LOOKED_UP = "sorted", "looked up"  # a table, and what is looked up in one
     TENSOR, ARRAY = "tensor", "array"
     GRADIENT, UNGIVEN = "gradient", "ungiven"  # backward returns one for it, or none
@@ -47,25 +45,16 @@ class Takes(NamedTuple):
 
 
 TAKES = (
-    Takes("numpy", 0, Use.TENSOR, same=True),
-    Takes("detach", 0, Use.TENSOR, same=True),
-    Takes("copy", 0, same=True),
-    Takes("astype", 0, same=True),
-    Takes("asarray", 0, same=True),
-    Takes("array", 0, same=True),
-    Takes("item", 0, Use.NUMBER),
-    Takes("float", 0, Use.NUMBER),
-    Takes("int", 0, Use.NUMBER),
+    *(Takes(name, 0, Use.TENSOR, same=True) for name in ("numpy", "detach")),
+    *(Takes(name, 0, same=True) for name in ("copy", "astype", "asarray", "array")),
+    *(Takes(name, 0, Use.NUMBER) for name in ("item", "float", "int")),
     *(Takes(name, k, Use.NUMBER) for name in ("range", "arange") for k in range(3)),
     *(Takes("save_for_backward", k, Use.TENSOR) for k in range(1, 9)),
     Takes("bincount", 0, Use.INDEX),
-    Takes("take", 1, Use.INDEX),
-    Takes("take_along_axis", 1, Use.INDEX),
-    Takes("at", 1, Use.INDEX),
+    *(Takes(name, 1, Use.INDEX) for name in ("take", "take_along_axis", "at")),
     Takes("gather", 2, Use.INDEX),
     Takes("scatter", 2, Use.OVERWRITTEN),
     Takes("put_along_axis", 1, Use.OVERWRITTEN),
-    Takes("where", 0, Use.MASK),
     Takes("searchsorted", 0, Use.SORTED),
     Takes("searchsorted", 1, Use.LOOKED_UP),
     Takes("digitize", 0, Use.LOOKED_UP),
@@ -175,31 +164,20 @@ class Reading:
     def _uses_in(self, node: ast.AST) -> Iterator[tuple[str, str]]:
         """Yield the arguments that a node uses, and how."""
         match node:
-            case ast.Call():
-                yield from self._uses_in_call(node)
+            case ast.Call(func=called, args=operands):
+                for takes in TAKES:
+                    if takes.use and _ends(called, takes.function):
+                        yield self._name(self._operand(node, takes.position)), takes.use
+                module = self._module(called)
+                if module and not module.startswith("pullback"):
+                    names = (operand for operand in operands if isinstance(operand, ast.Name))
+                    yield from ((self._name(name), Use.ARRAY) for name in names)
             case ast.Assign(targets=[ast.Subscript() as written]):
                 yield from ((self._holds(k)[0], Use.OVERWRITTEN) for k in _brackets(written))
             case ast.Subscript():
                 yield from ((self._holds(k)[0], Use.INDEX) for k in _brackets(node))
             case ast.Attribute(value=ast.Name() as owner, attr=attr) if attr in _ONLY_ARRAYS:
                 yield self._name(owner), Use.ARRAY
-            case ast.UnaryOp(op=ast.Invert(), operand=operand):
-                yield self._name(operand), Use.MASK
-            case ast.Compare(ops=[ast.Eq() | ast.NotEq()], left=left, comparators=[right]):
-                yield from ((self._holds(side)[0], Use.EQUAL) for side in (left, right))
-
-    def _uses_in_call(self, node: ast.Call) -> Iterator[tuple[str, str]]:
-        if isinstance(node.func, ast.Name):
-            yield self._name(node.func), Use.CALLED
-        for takes in TAKES:
-            if takes.use and _ends(node.func, takes.function):
-                yield self._name(self._operand(node, takes.position)), takes.use
-        for keyword in node.keywords:
-            if keyword.arg in ("axis", "dim"):
-                yield self._name(keyword.value), Use.AXIS
-        module = self._module(node.func)
-        if module and not module.startswith("pullback"):
-            yield from ((self._name(a), Use.ARRAY) for a in node.args if isinstance(a, ast.Name))
 
     # -- shapes --------------------------------------------------------------------------------
     def _taken_apart(self) -> dict[str, tuple[str, ...]]:
