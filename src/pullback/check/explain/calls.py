@@ -118,9 +118,7 @@ def _rearrangements(a: Array) -> Iterator[tuple[Array, str, str, str]]:
 def size(e: Evidence, i: int) -> Cause | None:
     """The gradient is off by a factor that is different at another size."""
     c = multiple(e.got[i], e.expected[i])
-    if multiples(e, i) is None:
-        return None
-    for symbol in symbols(e.session):
+    for symbol in symbols(e.session) if multiples(e, i) else ():
         found = with_other_length(e.session, symbol)
         with contextlib.suppress(BackwardError, ForwardError):
             if found is None:
@@ -160,9 +158,7 @@ def dependence(e: Evidence, i: int) -> Cause | None:
             "earlier call (a cache, stale state), or a factor that depends on them is missing"
         )
         return Cause("state", text, "save what backward needs with ctx.save_for_backward")
+    if not ignored and not bad:
+        return None
     text = f"a term is missing from `{e.names[i]}` (or wrong): it does not change as it should with"
-    return (
-        Cause("missing-term", f"{text} {quoted(ignored or bad)}", _PLACES)
-        if ignored or bad
-        else None
-    )
+    return Cause("missing-term", f"{text} {quoted(ignored or bad)}", _PLACES)

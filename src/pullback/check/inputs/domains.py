@@ -24,27 +24,14 @@ _NOT_SYMMETRIC = 1e-2  # by how much a matrix is made so
 
 
 class Domain(NamedTuple):
-    """One set of arrays.
+    """One set of arrays."""
 
-    Attributes
-    ----------
-    word : str
-        In a description.
-    draw : callable
-        Makes a member of normal numbers.
-    holds : callable
-        Whether an array in double precision is a member, and hardly by chance.
-    project : callable or None
-        The map of a tensor near the set onto it; None where arrays nearby are members too.
-    square : bool
-        Whether the last two axes have one length.
-    """
-
-    word: str
-    draw: Callable[[Array], Array]
-    holds: Callable[[Array], bool]
+    word: str  # in a description
+    draw: Callable[[Array], Array]  # makes a member of normal numbers
+    holds: Callable[[Array], bool]  # whether one in double precision is a member, hardly by chance
+    # The map of a tensor near the set onto it; None where arrays nearby are members too.
     project: Callable[[Any], Any] | None = None
-    square: bool = False
+    square: bool = False  # whether the last two axes have one length
 
 
 # -- drawing ---------------------------------------------------------------------------------------

@@ -97,12 +97,8 @@ def parse(api: str, text: str, names: Sequence[str] | None = None) -> list[Argum
     After a shape: a dtype (float64 unless it says ``float32``, ``complex``, ``int``, ...), one of
     `WORDS` such as ``positive``, ``distinct`` or ``spd``, ``mask``, ``int below n``, or ``in
     [a, b]`` with an end left out by a round bracket. In place of a shape: a literal, also as
-    ``name=(0, 1)``, a size such as ``n``, ``callable`` or ``seed``. Messages name `api`.
-
-    Raises
-    ------
-    ArgumentError
-        If the text is not such a description; the message says where.
+    ``name=(0, 1)``, a size such as ``n``, ``callable`` or ``seed``. An `ArgumentError` that names
+    `api` says where a text is not such a description.
 
     Examples
     --------

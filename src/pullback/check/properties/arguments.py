@@ -126,12 +126,9 @@ def aliases(session: Session) -> Iterator[Variant | Cause]:
     subject = session.subject
     if session.outputs and subject.works_in_place:  # known only after the first run
         raise InapplicableError(f"{subject.name} works in place on an argument")
-    pairs = [
-        (i, j)
-        for (i, a), (j, b) in itertools.combinations(enumerate(session.arrays), 2)
-        if a.shape == b.shape and a.dtype == b.dtype
-    ]
-    for i, j in pairs[:_MAX_PAIRS]:
+    pairs = itertools.combinations(enumerate(session.arrays), 2)
+    alike = [(i, j) for (i, a), (j, b) in pairs if (a.shape, a.dtype) == (b.shape, b.dtype)]
+    for i, j in alike[:_MAX_PAIRS]:
         with contextlib.suppress(ForwardError, BackwardError):  # not defined for equal arguments
             yield from _one_for_both(session, i, j)
 

@@ -70,10 +70,7 @@ def layouts_of(array: Array, fast: bool = False) -> dict[str, Array]:
         misaligned[...] = array
         fixed = _laid_out(array)
         fixed.flags.writeable = False
-        found |= {
-            "reversed": _laid_out(array, step=-1),
-            "inside a larger storage": _laid_out(array),
-        }
+        found["reversed"], found["inside a larger storage"] = _laid_out(array, -1), _laid_out(array)
         found |= {"misaligned": misaligned, "read-only": fixed}
     return found
 

@@ -69,17 +69,11 @@ def _repairs(evidence: Evidence, wrong: Sequence[int], seconds: float) -> dict[i
     if rule is None or saver is None:
         return {}
 
+    @np.errstate(all="ignore")  # trials leave the domain, as a check does
     def search() -> dict[int, str]:
         STATE.set(RECORD)
-        quiet = warnings.catch_warnings(action="ignore")  # trials leave the domain, as a check does
-        limit = limited(max(seconds, 0.0))
-        with (
-            limit,
-            deadline().leaving_out(_CALLS),
-            kept_globals(),
-            quiet,
-            np.errstate(all="ignore"),
-        ):
+        quiet = warnings.catch_warnings(action="ignore")
+        with limited(max(seconds, 0.0)) as limit, limit.leaving_out(_CALLS), kept_globals(), quiet:
             return Search(evidence, wrong, rule, saver).found()
 
     try:

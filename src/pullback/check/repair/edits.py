@@ -12,6 +12,7 @@ import functools
 import itertools
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import permutations
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -36,24 +37,13 @@ class Rule(NamedTuple):
     kinds: str = "fci"
 
 
-_OPERATORS = (
-    ("+", "-", "*", "/"),
-    ("*", "@"),
-    ("//", "%"),
-    ("<", "<=", ">", ">=", "==", "!="),
-    ("&", "|"),
-    ("and", "or"),
-)
+_ALIKE = ("+ - * /", "* @", "// %", "< <= > >= == !=", "& |", "and or")
 _ARITHMETIC = ("+", "-", "*", "/", "@", "**")
 _PAIRS = [(a, b) for a, b in itertools.product(_ARITHMETIC, repeat=2) if a != b or a in "-/"]
 RULES = (
     # signs, operators and their order
     *(Rule(f"{sign}x", "x", 0.9) for sign in ("-", "~", "not ")),
-    *(
-        Rule(f"x {a} y", f"x {b} y", 1.0)
-        for group in _OPERATORS
-        for a, b in itertools.permutations(group, 2)
-    ),
+    *(Rule(f"x {a} y", f"x {b} y", 1.0) for row in _ALIKE for a, b in permutations(row.split(), 2)),
     *(Rule(f"x {a} y", f"y {a} x", 1.0) for a in ("-", "/", "@", "**")),
     *(Rule(f"x {a} y", "x; y", 1.2) for a in (*_ARITHMETIC, "&", "|", "and", "or")),
     Rule("x if y else z", "z if y else x; x; z", 1.1),
