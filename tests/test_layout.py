@@ -58,7 +58,7 @@ MAY_IMPORT_NUMPY = {
         f"numpy_protocol/{name}.py": "the protocol is NumPy's"
         for name in (
             *("arguments", "choosing", "computing", "methods", "products", "protocol"),
-            *("reducing", "shaping", "ufunc_methods"),
+            *("reducing", "renamings", "shaping", "ufunc_methods"),
         )
     },
 }

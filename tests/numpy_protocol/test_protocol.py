@@ -252,10 +252,10 @@ def test_dtypes_are_numpys_float_is_float64():
             r"np\.sliding_window_view: a window of 1 axes required, got 2",
         ),
         (lambda t: np.split(t, 2), r"np\.split: a number of parts that divides the 3 elements"),
-        (lambda t: np.vsplit(t, 1), r"np\.vsplit: at least 2 axes required, got 1"),
+        (lambda t: np.vsplit(t, 1), r"np\.vsplit: at least 2 dimensions required, got 1"),
         (lambda t: np.select([t > 1], [t, t]), r"np\.select: as many choices as conditions, got"),
         (lambda t: np.piecewise(t, [t > 1], []), r"np\.piecewise: 1 or one more functions requir"),
-        (lambda t: np.diff(t, n=-1), r"np\.diff: n of at least 0 required, got -1"),
+        (lambda t: np.diff(t, n=-1), r"np\.diff: an order 'n' of at least 0 required"),
         (lambda t: np.gradient(t, 1.0, 2.0), r"np\.gradient: one spacing, or one for each of 1 a"),
         (lambda t: np.gradient(t[:1]), r"np\.gradient: at least 2 points required, got 1"),
         (lambda t: np.convolve(t, t[:0]), r"np\.convolve: two vectors required"),
@@ -363,7 +363,7 @@ def test_correlations_stay_within_one():
 
 # -- functions that do not tell what they take ----------------------------------------------------
 def test_a_function_without_a_signature_takes_what_its_counterpart_takes():
-    call = _Call("np.f", max, lambda a, b=1: (a, b), frozenset(("a", "b")))
+    call = _Call("np.f", max, lambda a, b=1: (a, b))
     assert call(None, (5,), {"b": 2}) == (5, 2)
     assert call(None, (5, 3), {}) == (5, 3)
     with pytest.raises(TypeError, match=r"^np\.f: at most 2 arguments by position required, got 3"):

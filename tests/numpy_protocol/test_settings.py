@@ -9,11 +9,10 @@ import warnings
 
 import numpy as np
 import pytest
+from tests.numpy_protocol._document import MAPPED
 from tests.numpy_protocol.test_table import SPACES
 
 import pullback as pb
-from pullback.numpy_protocol.arguments import ADAPTERS
-from pullback.numpy_protocol.table import SAME
 
 # Parameters that choose what is done, or are arrays: _calls.py has those.
 _CHOICES = """
@@ -185,7 +184,7 @@ def test_every_parameter_is_a_choice_or_in_the_table():
     other_name = {"amax": "max", "amin": "min", "around": "round"}
     missing = [
         (name, parameter)
-        for name in sorted({*ADAPTERS, *SAME} - {"i0"})
+        for name in sorted(MAPPED - {"i0"})
         if not isinstance(_of(name), np.ufunc) and not name.startswith("fft.")
         for parameter in inspect.signature(_of(name)).parameters
         if parameter not in CHOICES and (other_name.get(name, name), parameter) not in SETTINGS

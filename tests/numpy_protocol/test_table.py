@@ -8,19 +8,20 @@ import pytest
 from numpy.testing.overrides import get_overridable_numpy_array_functions
 from scipy import special
 from tests.numpy_protocol._calls import CALLS, INTEGERS, UFUNCS
+from tests.numpy_protocol._document import MAPPED
 from tests.numpy_protocol._document import UFUNCS as UFUNC_NAMES
 
 import pullback as pb
 from pullback.numpy_protocol.arguments import ADAPTERS
 from pullback.numpy_protocol.protocol import names, ufunc_counterpart
+from pullback.numpy_protocol.renamings import renamed
 from pullback.numpy_protocol.table import (
-    ALIASES,
     ARRAYS_LIKE,
     NO_COUNTERPART,
     OF_VALUES,
     REDUCING,
-    SAME,
 )
+from pullback.ops.declare import NUMPY
 
 # What the lists are compared with: since then, compiled functions tell what they take.
 pytestmark = pytest.mark.skipif(
@@ -44,9 +45,13 @@ FUNCTIONS = sorted(
 )
 
 
+def counterpart_of(name):
+    return ADAPTERS.get(name) or renamed(name)
+
+
 def kinds_of(name):
     """Return in which of the lists a function stands."""
-    lists = (ADAPTERS, SAME, OF_VALUES, ARRAYS_LIKE, NO_COUNTERPART)
+    lists = (ADAPTERS, NUMPY, OF_VALUES, ARRAYS_LIKE, NO_COUNTERPART)
     return [i for i, listed in enumerate(lists) if name in listed]
 
 
@@ -63,27 +68,23 @@ def test_every_function_that_dispatches_is_in_one_list(name, function):
 
 @pytest.mark.parametrize("name", UFUNC_NAMES)
 def test_every_ufunc_has_a_counterpart_or_a_reason(name):
-    mapped = name in ADAPTERS or name in OF_VALUES or hasattr(pb, ALIASES.get(name, name))
+    mapped = name in ADAPTERS or name in OF_VALUES or name in NUMPY or hasattr(pb, name)
     assert mapped != (name in NO_COUNTERPART)
 
 
-@pytest.mark.parametrize("name", sorted({*ADAPTERS, *SAME}))
+@pytest.mark.parametrize("name", sorted(MAPPED))
 def test_a_counterpart_takes_the_arguments_of_numpys_function(name):
     prefix, _, short = name.rpartition(".")
     function = getattr(SPACES[f"{prefix}." if prefix else ""], short)
     if isinstance(function, np.ufunc):
-        assert function.nin == len(inspect.signature(ADAPTERS[name]).parameters)
+        assert function.nin == len(inspect.signature(counterpart_of(name)).parameters)
         return
     theirs = inspect.signature(function).parameters
-    ours = (
-        SAME[name].replace("|", " ").split()
-        if name in SAME
-        else list(inspect.signature(ADAPTERS[name]).parameters)
-    )
+    ours = list(inspect.signature(counterpart_of(name)).parameters)
     assert [p for p in ours if p not in theirs] == []
 
 
-@pytest.mark.parametrize("name", sorted({*ADAPTERS, *SAME}))
+@pytest.mark.parametrize("name", sorted(MAPPED))
 def test_every_counterpart_is_called_in_the_tests(name):
     other_name = {"amax": "max", "amin": "min", "round": "around"}.get(name, name)
     written_to = {"copyto", "fill_diagonal"}  # in test_protocol.py

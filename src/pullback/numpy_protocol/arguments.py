@@ -15,6 +15,7 @@ import numpy as np
 from pullback.arrays import NUMPY, DType, dtype_of, library_of
 from pullback.core.tensor.tensor import Tensor, box
 from pullback.core.tensor.versions import BORROWED
+from pullback.ops.axes import normalize_axis
 from pullback.ops.functions import creation, data_types, joining, manipulation
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -77,11 +78,12 @@ def as_tensor(value: Any, like: Tensor | None = None) -> Any:
 
 
 def together(*values: Any) -> list[Any]:
-    """Return several arguments as tensors, numbers and lists where the first tensor is."""
+    """Return arguments as tensors, numbers and lists where the first tensor is; None stays."""
     tensors = [value for value in values if isinstance(value, Tensor)]
     if len(tensors) == len(values):
         return tensors
-    return [as_tensor(value, tensors[0] if tensors else None) for value in values]
+    like = tensors[0] if tensors else None
+    return [value if value is None else as_tensor(value, like) for value in values]
 
 
 def inexact(value: Any, dtype: Any = None) -> Any:
@@ -90,6 +92,14 @@ def inexact(value: Any, dtype: Any = None) -> Any:
     if dtype is None and not x.dtype.is_inexact:
         dtype = np.dtype(np.float64)
     return x if dtype is None else data_types.astype(x, dtype, copy=False)
+
+
+def along(name: str, a: Any, axis: int | None) -> tuple[Any, int]:
+    """Return a tensor and the axis from the front: of the flat tensor where it is None."""
+    x = as_tensor(a)
+    if axis is None:
+        return manipulation.reshape(x, (-1,)), 0
+    return x, normalize_axis(name, axis, x.ndim)
 
 
 def with_rank(x: Any, rank: int) -> Any:

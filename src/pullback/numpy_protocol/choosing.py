@@ -20,9 +20,9 @@ from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, GraphError, compose
 from pullback.numpy_protocol.arguments import (
     adapter,
+    along,
     as_tensor,
     beside,
-    inexact,
     operand,
     position,
     tensors_in,
@@ -35,23 +35,15 @@ from pullback.ops.axes import normalize_axis
 from pullback.ops.functions import (
     creation,
     data_types,
-    histograms,
     joining,
     manipulation,
     pointwise,
     repeating,
-    sorting,
 )
 
 
 def _flat(a: Any) -> Any:
     return manipulation.reshape(as_tensor(a), (-1,))
-
-
-def _along(name: str, a: Any, axis: int | None) -> tuple[Any, int]:
-    """Return a tensor and the axis from the front: of the flat tensor where it is None."""
-    x = as_tensor(a)
-    return (_flat(x), 0) if axis is None else (x, normalize_axis(name, axis, x.ndim))
 
 
 # -- by a condition --------------------------------------------------------------------------------
@@ -110,23 +102,11 @@ def extract(condition: Any, arr: Any) -> Any:
 @adapter("compress")
 def compress(condition: Any, a: Any, axis: int | None = None) -> Any:
     """Return the slices that a condition chooses."""
-    x, along = _along("np.compress", a, axis)
-    return x[position(along, np.flatnonzero(values_of(condition)))]
+    x, over = along("np.compress", a, axis)
+    return x[position(over, np.flatnonzero(values_of(condition)))]
 
 
 # -- by indices ------------------------------------------------------------------------------------
-@adapter("take")
-def take(a: Any, indices: Any, axis: int | None = None) -> Any:
-    """Return the elements at indices, of the flat array where no axis is given."""
-    x, along = _along("np.take", a, axis)
-    return x[position(along, np.asarray(values_of(indices)))]
-
-
-@adapter("take_along_axis")
-def take_along_axis(arr: Any, indices: Any, axis: int | None = -1) -> Any:
-    """Return the elements at indices along an axis, row by row."""
-    x, along = _along("np.take_along_axis", arr, axis)
-    return _read_rows(x, np.asarray(values_of(indices)), along)
 
 
 def _rows(shape: tuple[int, ...], indices: Any, axis: int) -> tuple[Any, ...]:
@@ -152,50 +132,38 @@ def choose(a: Any, choices: Any, mode: str = "raise") -> Any:
 @adapter("delete")
 def delete(arr: Any, obj: Any, axis: int | None = None) -> Any:
     """Return the slices that are not deleted."""
-    x, along = _along("np.delete", arr, axis)
-    kept = np.delete(np.arange(x.shape[along]), values_of(obj))
-    return x[position(along, kept)]
+    x, over = along("np.delete", arr, axis)
+    kept = np.delete(np.arange(x.shape[over]), values_of(obj))
+    return x[position(over, kept)]
 
 
 @adapter("insert")
 def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
     """Return the slices with others before some of them."""
-    x, along = _along("np.insert", arr, axis)
-    n = x.shape[along]
+    x, over = along("np.insert", arr, axis)
+    n = x.shape[over]
     new = as_tensor(values, x)
     index: Any = obj if isinstance(obj, slice) else np.asarray(values_of(obj))
     places: Any = np.arange(n)[index] if isinstance(obj, slice) or index.dtype == bool else index
     new = with_rank(new, x.ndim)
     if places.size == 1:
-        new = manipulation.moveaxis(new, 0, along) if places.ndim == 0 else new
-        count = new.shape[along]
+        new = manipulation.moveaxis(new, 0, over) if places.ndim == 0 else new
+        count = new.shape[over]
     else:
         count = places.size
-    new = manipulation.broadcast_to(new, (*x.shape[:along], count, *x.shape[along + 1 :]))
+    new = manipulation.broadcast_to(new, (*x.shape[:over], count, *x.shape[over + 1 :]))
     order = np.insert(np.arange(n), index, np.arange(n, n + count))
-    return joining.concat([x, new], axis=along)[position(along, order)]
+    return joining.concat([x, new], axis=over)[position(over, order)]
 
 
 # -- sorted ----------------------------------------------------------------------------------------
-@adapter("sort")
-def sort(a: Any, axis: int | None = -1, *, stable: Any = None) -> Any:
-    """Return the elements in ascending order."""
-    x, along = _along("np.sort", a, axis)
-    return sorting.sort(x, axis=along)
-
-
-@adapter("argsort")
-def argsort(a: Any, axis: int | None = -1, *, stable: Any = None) -> Any:
-    """Return the indices that sort."""
-    x, along = _along("np.argsort", a, axis)
-    return sorting.argsort(x, axis=along)
 
 
 @adapter("partition")
 def partition(a: Any, kth: Any, axis: int | None = -1) -> Any:
     """Return the elements with those at `kth` where sorting would put them."""
-    x, along = _along("np.partition", a, axis)
-    return _read_rows(x, np.argpartition(values_of(x), kth, axis=along), along)
+    x, over = along("np.partition", a, axis)
+    return _read_rows(x, np.argpartition(values_of(x), kth, axis=over), over)
 
 
 @adapter("sort_complex")
@@ -237,34 +205,15 @@ def unique(
     sorted: bool = True,
 ) -> Any:
     """Return the different elements; the gradient of one goes to the first of its kind."""
-    x, along = _along("np.unique", ar, axis)
+    x, over = along("np.unique", ar, axis)
     source = as_tensor(ar) if axis is None else x
     _, index, inverse, counts = np.unique(
         values_of(source), True, True, True, axis, equal_nan=equal_nan
     )
-    first = x[position(along, index)]
+    first = x[position(over, index)]
     wanted = ((return_index, index), (return_inverse, inverse), (return_counts, counts))
     more = [beside(np.asarray(array), x) for flag, array in wanted if flag]
     return (first, *more) if more else first
-
-
-def _unique_parts(name: str) -> None:
-    @adapter(f"unique_{name}")
-    def parts(x: Any) -> Any:
-        tensor = as_tensor(x)
-        result = getattr(np, f"unique_{name}")(values_of(tensor))
-        first = unique(tensor, equal_nan=False)
-        return type(result)(first, *beside(tuple(result)[1:], tensor))
-
-
-for _name in ("all", "counts", "inverse"):
-    _unique_parts(_name)
-
-
-@adapter("unique_values")
-def unique_values(x: Any) -> Any:
-    """Return the different elements."""
-    return unique(x, equal_nan=False)
 
 
 @adapter("union1d")
@@ -294,15 +243,6 @@ def setxor1d(ar1: Any, ar2: Any) -> Any:
 def _members(a: Any, b: Any, wanted: bool) -> Any:
     first = unique(a)
     return first[np.isin(values_of(first), values_of(as_tensor(b)), invert=not wanted)]
-
-
-@adapter("bincount")
-def bincount(x: Any, weights: Any = None, minlength: int = 0) -> Any:
-    """Return how often each whole number from 0 on occurs, or the sum of its weights."""
-    if weights is None:
-        return histograms.bincount(as_tensor(x), minlength=minlength)
-    places, weights = together(x, weights)
-    return histograms.bincount(places, inexact(weights), minlength)
 
 
 # -- written to ------------------------------------------------------------------------------------

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from pullback import special
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, compose
 from pullback.numpy_protocol.arguments import (
@@ -23,16 +22,16 @@ from pullback.numpy_protocol.arguments import (
     values_of,
     with_rank,
 )
-from pullback.ops.axes import normalize_axes, normalize_axis
+from pullback.ops.axes import normalize_axes
 from pullback.ops.functions import (
     complex_numbers,
     creation,
     data_types,
     joining,
     manipulation,
-    matrix_functions,
     pointwise,
     products,
+    scans,
 )
 from pullback.ops.primitives import (
     arithmetic,
@@ -44,18 +43,7 @@ from pullback.ops.primitives import (
     trigonometric,
 )
 
-
 # -- ufuncs ----------------------------------------------------------------------------------------
-@adapter("cbrt")
-def cbrt(x: Any) -> Any:
-    """Return the real cube root; the derivative at 0 is inf."""
-    return special.cbrt(x)
-
-
-@adapter("ldexp")
-def ldexp(x1: Any, x2: Any) -> Any:
-    """Return x1 * 2 ** x2."""
-    return pointwise.ldexp(*together(x1, x2))
 
 
 @adapter("divmod")
@@ -69,13 +57,6 @@ def modf(x: Any) -> Any:
     """Return the fractional and the integral part."""
     finite = pointwise.where(comparison_primitives.isinf(x), rounding.copysign(0.0, x), x)
     return arithmetic.fmod(finite, 1.0), rounding.trunc(x)
-
-
-@adapter("logaddexp2")
-def logaddexp2(x1: Any, x2: Any) -> Any:
-    """Return log2(2 ** x1 + 2 ** x2), without overflow."""
-    unit = math.log(2)
-    return exponential.logaddexp(x1 * unit, x2 * unit) / unit
 
 
 @adapter("matvec")
@@ -93,19 +74,6 @@ def vecmat(x1: Any, x2: Any) -> Any:
 
 
 # -- element by element ----------------------------------------------------------------------------
-@adapter("around round")
-def round(a: Any, decimals: int = 0) -> Any:
-    """Return rounded to decimals; the derivative is 0."""
-    x = as_tensor(a)
-    digits = operator.index(decimals)
-    whole = x.dtype.kind in "biu" and digits >= 0
-    return conversion.clone(x) if whole else pointwise.round(x, decimals=digits)
-
-
-@adapter("fix")
-def fix(x: Any) -> Any:
-    """Return rounded towards 0; the derivative is 0."""
-    return rounding.trunc(as_tensor(x))
 
 
 @adapter("clip")
@@ -170,6 +138,13 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: float = 2 * m
     turned = np.unwrap(values, values_of(discont), axis, period=size)
     shift = np.subtract(turned, values, where=turned != values, out=np.zeros_like(turned))
     return x + beside(np.round(shift / size), x) * operand(period)
+
+
+@adapter("trapezoid")
+def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
+    """Return the area under a curve by the trapezoidal rule; `dx` counts without `x` alone."""
+    y, x = together(y, x)
+    return scans.trapezoid(y, x, dx=dx if x is None else None, dim=axis)
 
 
 # -- points on lines -------------------------------------------------------------------------------
@@ -266,29 +241,6 @@ def interp(
     return pointwise.where(x > places[-1], heights[-1] if right is None else operand(right), result)
 
 
-@adapter("diff")
-def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
-    """Return the differences of neighbours, `n` times."""
-    x = as_tensor(a)
-    along = normalize_axis("np.diff", axis, x.ndim)
-    if n < 0:
-        raise ArgumentError(compose("np.diff", "n of at least 0 required", str(n), ("a", x)))
-    ends = [as_tensor(end, x) for end in (prepend, append) if end is not None]
-    one = (*x.shape[:along], 1, *x.shape[along + 1 :])
-    ends = [end if end.ndim else manipulation.broadcast_to(end, one) for end in ends]
-    if ends and n:
-        parts = [ends[0], x] if prepend is not None else [x]
-        x = joining.concat(parts if append is None else [*parts, ends[-1]], axis=along)
-    for _ in range(n):
-        ahead, behind = x[position(along, slice(1, None))], x[position(along, slice(None, -1))]
-        x = (
-            comparison_primitives.not_equal(ahead, behind)
-            if x.dtype.kind == "b"
-            else ahead - behind
-        )
-    return x
-
-
 @adapter("gradient")
 def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
     """Return the slopes by central differences, at the ends of one or of two neighbours.
@@ -347,9 +299,3 @@ def polyval(p: Any, x: Any) -> Any:
     for i in range(coefficients.shape[0]):
         result = result * x + coefficients[i]
     return result
-
-
-@adapter("vander")
-def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
-    """Return the powers of each element in a row, the highest first unless `increasing`."""
-    return matrix_functions.vander(as_tensor(x), N, increasing)

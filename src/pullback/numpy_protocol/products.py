@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from pullback import fft, linalg
+from pullback import linalg
 from pullback.errors import ArgumentError, ShapeError, compose
 from pullback.numpy_protocol.arguments import (
     adapter,
@@ -44,15 +43,6 @@ def dot(a: Any, b: Any) -> Any:
     return products.tensordot(x, y, axes=((-1,), (-2,)))
 
 
-@adapter("inner")
-def inner(a: Any, b: Any) -> Any:
-    """Return the product over the last axes of both."""
-    x, y = together(a, b)
-    if not x.ndim or not y.ndim:
-        return arithmetic.multiply(x, y)
-    return products.tensordot(x, y, axes=((-1,), (-1,)))
-
-
 @adapter("outer")
 def outer(a: Any, b: Any) -> Any:
     """Return the products of every element of `a` with every one of `b`, both flat."""
@@ -65,22 +55,6 @@ def vdot(a: Any, b: Any) -> Any:
     """Return the sum of the products of the flat arrays, the first conjugated."""
     x, y = (manipulation.reshape(z, (-1,)) for z in together(a, b))
     return products.matmul(complex_numbers_primitives.conj(x), y)
-
-
-@adapter("tensordot")
-def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
-    """Return the sum of products over axes of both."""
-    if isinstance(axes, Sequence):
-        axes = tuple(tuple(n) if isinstance(n, Sequence) else (n,) for n in axes)
-    x, y = together(a, b)
-    return products.tensordot(x, y, axes=axes)
-
-
-@adapter("kron")
-def kron(a: Any, b: Any) -> Any:
-    """Return the Kronecker product, of arrays of one rank after axes of length 1 in front."""
-    x, y = together(a, b)
-    return products.kron(x, y)
 
 
 @adapter("einsum")
@@ -225,27 +199,6 @@ def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = 
     return reductions.sum(diagonal(a, offset, axis1, axis2), axis=-1, dtype=dtype)
 
 
-@adapter("diag")
-def diag(v: Any, k: int = 0) -> Any:
-    """Return the diagonal of a matrix, or a matrix with a vector on its diagonal."""
-    x = as_tensor(v)
-    if x.ndim == 2:
-        return diagonal(x, k)
-    if x.ndim != 1:
-        raise ShapeError(compose("np.diag", "a vector or a matrix required", "", ("v", x)))
-    n = x.shape[0] + abs(k)
-    result = creation.zeros((n, n), dtype=x.dtype, device=x.device)
-    i = np.arange(x.shape[0])
-    result[i + max(-k, 0), i + max(k, 0)] = x
-    return result
-
-
-@adapter("diagflat")
-def diagflat(v: Any, k: int = 0) -> Any:
-    """Return a matrix with the flat array on its diagonal."""
-    return diag(manipulation.reshape(as_tensor(v), (-1,)), k)
-
-
 # -- linear algebra --------------------------------------------------------------------------------
 @adapter("linalg.norm")
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
@@ -268,17 +221,6 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
     result = linalg.matrix_norm(matrices, ord="fro" if ord is None else ord)
     kept = tuple(1 if i in (rows, columns) else n for i, n in enumerate(x.shape))
     return manipulation.reshape(result, kept) if keepdims else result
-
-
-@adapter("linalg.cond")
-def cond(x: Any, p: Any = None) -> Any:
-    """Return the condition number: the ratio of singular values, or of norms."""
-    x = as_tensor(x)
-    if p in (None, 2, -2):
-        values = linalg.svdvals(x)
-        first, last = values[..., 0], values[..., -1]
-        return last / first if p == -2 else first / last
-    return linalg.matrix_norm(x, ord=p) * linalg.matrix_norm(linalg.inv(x), ord=p)
 
 
 @adapter("linalg.svd")
@@ -347,65 +289,3 @@ def _numpys_are_complex() -> bool:
 def pinv(a: Any, rcond: Any = None, *, rtol: Any = None) -> Any:
     """Return the pseudo-inverse; `rcond` is the older name of `rtol`."""
     return linalg.pinv(as_tensor(a), rtol=rcond if rtol is None else rtol)
-
-
-@adapter("linalg.matrix_power")
-def matrix_power(a: Any, n: int) -> Any:
-    """Return a matrix times itself."""
-    return linalg.matrix_power(as_tensor(a), n)
-
-
-@adapter("linalg.multi_dot")
-def multi_dot(arrays: Any) -> Any:
-    """Return the product of several matrices, the ends possibly vectors."""
-    return functools.reduce(products.matmul, together(*arrays))
-
-
-@adapter("linalg.tensorsolve")
-def tensorsolve(a: Any, b: Any, axes: Any = None) -> Any:
-    """Solve a x = b for a tensor x over the trailing axes of `a`."""
-    x, y = together(a, b)
-    if axes is not None:
-        moved = [i % x.ndim for i in axes]
-        x = manipulation.permute_dims(x, (*(i for i in range(x.ndim) if i not in moved), *moved))
-    shape = x.shape[y.ndim :]
-    n = math.prod(shape)
-    solved = linalg.solve(manipulation.reshape(x, (n, n)), manipulation.reshape(y, (-1,)))
-    return manipulation.reshape(solved, shape)
-
-
-@adapter("linalg.tensorinv")
-def tensorinv(a: Any, ind: int = 2) -> Any:
-    """Return the inverse with respect to `tensordot` over `ind` axes."""
-    x = as_tensor(a)
-    n = math.prod(x.shape[ind:])
-    inverse = linalg.inv(manipulation.reshape(x, (-1, n)))
-    return manipulation.reshape(inverse, x.shape[ind:] + x.shape[:ind])
-
-
-# -- Fourier transforms ----------------------------------------------------------------------------
-def _along_one(name: str) -> None:
-    @adapter(f"fft.{name}")
-    def transform(a: Any, n: Any = None, axis: int = -1, norm: Any = None) -> Any:
-        return getattr(fft, name)(as_tensor(a), n=n, axis=axis, norm=norm or "backward")
-
-
-def _along_several(name: str, of: str, default: Any) -> None:
-    @adapter(f"fft.{name}")
-    def transform(a: Any, s: Any = None, axes: Any = default, norm: Any = None) -> Any:
-        return getattr(fft, of)(as_tensor(a), s=s, axes=axes, norm=norm or "backward")
-
-
-def _shift(name: str) -> None:
-    @adapter(f"fft.{name}")
-    def shift(x: Any, axes: Any = None) -> Any:
-        return getattr(fft, name)(as_tensor(x), axes=axes)
-
-
-for _name in ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft"):
-    _along_one(_name)
-for _name in ("fftn", "ifftn", "rfftn", "irfftn"):
-    _along_several(_name, _name, None)
-    _along_several(f"{_name[:-1]}2", _name, (-2, -1))
-for _name in ("fftshift", "ifftshift"):
-    _shift(_name)

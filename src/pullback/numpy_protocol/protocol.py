@@ -24,6 +24,7 @@ from pullback.core.graph.modes import STATE
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import (
     ArgumentTypeError,
+    AutogradError,
     BatchedValueError,
     GraphError,
     ShapeError,
@@ -45,18 +46,16 @@ from pullback.numpy_protocol.arguments import (
     numpy_dtype,
     operand,
     tensors_in,
-    together,
     values_of,
 )
+from pullback.numpy_protocol.renamings import renamed
 from pullback.numpy_protocol.table import (
-    ALIASES,
     ARRAYS_LIKE,
     NO_COUNTERPART,
     OF_VALUES,
     REDUCING,
-    SAME,
 )
-from pullback.ops.declare import by_sample, disown
+from pullback.ops.declare import NUMPY, by_sample, disown
 from pullback.ops.functions.data_types import astype
 from pullback.ops.functions.manipulation import reshape
 
@@ -125,7 +124,7 @@ def ufunc_counterpart(ufunc: np.ufunc) -> Callable[..., Any]:
         return functools.partial(_run_on_values, ufunc)
     found: Callable[..., Any] | None = None
     if getattr(np, name, None) is ufunc:
-        found = getattr(namespace(), ALIASES.get(name, name), None)
+        found = renamed(name) if name in NUMPY else getattr(namespace(), name, None)
     elif getattr(sys.modules.get("scipy.special"), name, None) is ufunc:
         found = getattr(special, name, None)  # a name may mean something else there
         name = f"scipy.special.{name}"
@@ -226,14 +225,9 @@ def counterpart(function: Any) -> Callable[..., Any]:
     if name in OF_VALUES:
         return lambda like, args, settings: _run_on_values(function, *args, **settings)
     if name in ADAPTERS:
-        parameters = inspect.signature(ADAPTERS[name]).parameters
-        open_ended = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
-        accepts = _Everything() if open_ended else frozenset(parameters)
-        return _Call(f"np.{name}", function, ADAPTERS[name], accepts)
-    if name in SAME:
-        arrays, _, more = SAME[name].partition(" | ")
-        same = functools.partial(_same, operator.attrgetter(name)(namespace()), arrays.split())
-        return _Call(f"np.{name}", function, same, frozenset((*arrays.split(), *more.split())))
+        return _Call(f"np.{name}", function, ADAPTERS[name])
+    if name in NUMPY:
+        return _Call(f"np.{name}", function, renamed(name), NUMPY[name][0].__name__)
     label = name or f"{function.__module__}.{function.__name__}".removeprefix("numpy.")
     return lambda like, args, settings: _refuse(label, *args, **settings)
 
@@ -248,7 +242,7 @@ def names() -> dict[Any, str]:
         ("lib.stride_tricks.", stride_tricks),
         ("", np),
     )
-    listed = [*ADAPTERS, *SAME, *OF_VALUES, *ARRAYS_LIKE, *NO_COUNTERPART]
+    listed = [*ADAPTERS, *NUMPY, *OF_VALUES, *ARRAYS_LIKE, *NO_COUNTERPART]
     return {
         getattr(space, name.removeprefix(prefix)): name
         for prefix, space in spaces
@@ -257,27 +251,16 @@ def names() -> dict[Any, str]:
     }
 
 
-def _same(target: Callable[..., Any], arrays: list[str], **passed: Any) -> Any:
-    """Call an operation with its arrays positional."""
-    tensors = together(*[passed.pop(name) for name in arrays])
-    return target(*tensors, **passed)
-
-
-class _Everything(frozenset[str]):
-    """The settings of a counterpart that hands them on."""
-
-    def __contains__(self, name: object) -> bool:
-        return True
-
-
 class _Call:
     """A call of a counterpart with NumPy's arguments, less those that change nothing."""
 
     def __init__(
-        self, name: str, function: Any, counterpart: Callable[..., Any], accepts: frozenset[str]
+        self, name: str, function: Any, counterpart: Callable[..., Any], ours: str = ""
     ) -> None:
-        self.name, self.function, self.counterpart = name, function, counterpart
-        self.accepts = accepts
+        self.name, self.function, self.counterpart, self.ours = name, function, counterpart, ours
+        own = inspect.signature(counterpart).parameters
+        self.open_ended = any(p.kind is p.VAR_KEYWORD for p in own.values())
+        self.accepts = frozenset(own)
         parameters = _parameters(function, counterpart)
         self.names = [
             p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
@@ -287,6 +270,15 @@ class _Call:
         self.alike = _alike(self.names, counterpart)
 
     def __call__(self, like: Any, args: tuple[Any, ...], settings: dict[str, Any]) -> Any:
+        try:
+            return self._run(args, settings)
+        except AutogradError as error:
+            text = str(error)
+            if self.ours and text.startswith(f"{self.ours}: "):
+                error.args = (self.name + text.removeprefix(self.ours),)
+            raise
+
+    def _run(self, args: tuple[Any, ...], settings: dict[str, Any]) -> Any:
         if not settings and len(args) <= self.alike:
             result = self.counterpart(*args)
             disown(result if isinstance(result, (tuple, list)) else (result,), args, settings)
@@ -299,7 +291,8 @@ class _Call:
             passed.update(zip(self.names, args, strict=False))
             args = ()
         out = passed.pop("out", None)
-        for name in [name for name in passed if name not in self.accepts]:
+        refused = [] if self.open_ended else [n for n in passed if n not in self.accepts]
+        for name in refused:
             value = passed.pop(name)
             if not _is_layout(name, value) and not self._is_default(name, value):
                 self._refuse_setting(name, value)

@@ -18,10 +18,10 @@ from pullback.numpy_protocol.arguments import (
     inexact,
     namespace,
     operand,
-    position,
     values_of,
 )
-from pullback.ops.axes import normalize_axes, normalize_axis
+from pullback.numpy_protocol.renamings import renamed
+from pullback.ops.axes import normalize_axes
 from pullback.ops.functions import (
     complex_numbers,
     creation,
@@ -31,7 +31,6 @@ from pullback.ops.functions import (
     norms,
     pointwise,
     reductions,
-    scans,
     sorting,
 )
 from pullback.ops.primitives import (
@@ -225,30 +224,6 @@ def average(
     return (result, manipulation.broadcast_to(total, result.shape)) if returned else result
 
 
-# -- running sums and products ---------------------------------------------------------------------
-def _flat_where_no_axis(a: Any, axis: Any, dtype: Any) -> tuple[Any, int]:
-    x = as_tensor(a)
-    if dtype is not None:
-        x = data_types.astype(x, dtype, copy=False)
-    if axis is None:
-        x, axis = manipulation.reshape(x, (-1,)), 0
-    return x, axis
-
-
-@adapter("cumsum")
-def cumsum(a: Any, axis: Any = None, dtype: Any = None) -> Any:
-    """Return the running sum, of the flat array where no axis is given."""
-    x, along = _flat_where_no_axis(a, axis, dtype)
-    return scans.cumulative_sum(x, axis=along)
-
-
-@adapter("cumprod")
-def cumprod(a: Any, axis: Any = None, dtype: Any = None) -> Any:
-    """Return the running product, of the flat array where no axis is given."""
-    x, along = _flat_where_no_axis(a, axis, dtype)
-    return scans.cumulative_prod(x, axis=along)
-
-
 # -- what leaves NaNs out --------------------------------------------------------------------------
 def _without_nans(name: str) -> None:
     """Register a reduction of what is not NaN: that of what a mask leaves."""
@@ -266,15 +241,16 @@ for _name in ("sum", "prod", "mean", "var", "std"):
     _without_nans(_name)
 
 
-def _nan_scan(name: str, scan: Any, neutral: float) -> None:
-    @adapter(name)
-    def run(a: Any, axis: Any = None, dtype: Any = None) -> Any:
+def _nan_scan(name: str, neutral: float) -> None:
+    @adapter(f"nan{name}")
+    def scan(a: Any, axis: Any = None, dtype: Any = None) -> Any:
         x = as_tensor(a)
-        return scan(pointwise.where(comparison_primitives.isnan(x), neutral, x), axis, dtype)
+        numbers = pointwise.where(comparison_primitives.isnan(x), neutral, x)
+        return renamed(name)(numbers, axis, dtype)
 
 
-_nan_scan("nancumsum", cumsum, 0)
-_nan_scan("nancumprod", cumprod, 1)
+_nan_scan("cumsum", 0)
+_nan_scan("cumprod", 1)
 
 
 def _nan_extreme(name: str, worst: float) -> None:
@@ -387,26 +363,6 @@ _quantiles("nan", skip_nan=True)
 
 
 # -- differences and areas -------------------------------------------------------------------------
-@adapter("trapezoid")
-def trapezoid(y: Any, x: Any = None, dx: float = 1.0, axis: int = -1) -> Any:
-    """Return the area under a curve by the trapezoidal rule."""
-    values = as_tensor(y)
-    along = normalize_axis("np.trapezoid", axis, values.ndim)
-    width: Any = dx
-    if x is not None:
-        places = as_tensor(x, values)
-        if places.ndim == 1:
-            gaps = places[1:] - places[:-1]
-            width = manipulation.reshape(gaps, (-1,) + (1,) * (values.ndim - along - 1))
-        else:
-            ahead, behind = _neighbours(places, along)
-            width = ahead - behind
-    ahead, behind = _neighbours(values, along)
-    return reductions.sum(width * (ahead + behind) / 2.0, axis=along)
-
-
-def _neighbours(x: Any, axis: int) -> tuple[Any, Any]:
-    return x[position(axis, slice(1, None))], x[position(axis, slice(None, -1))]
 
 
 @adapter("ediff1d")

@@ -17,7 +17,6 @@ from pullback.numpy_protocol.arguments import (
     adapter,
     as_tensor,
     namespace,
-    operand,
     position,
     together,
     values_of,
@@ -31,7 +30,6 @@ from pullback.ops.functions import (
     joining,
     manipulation,
     pointwise,
-    repeating,
 )
 from pullback.ops.primitives import conversion
 from pullback.ops.primitives.arranging import pad_constant_p
@@ -105,16 +103,6 @@ def transpose(a: Any, axes: Any = None) -> Any:
     return manipulation.permute_dims(x, tuple(range(x.ndim))[::-1] if axes is None else tuple(axes))
 
 
-@adapter("swapaxes")
-def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
-    """Return two axes exchanged."""
-    x = as_tensor(a)
-    order = list(range(x.ndim))
-    i, j = (normalize_axis("np.swapaxes", axis, x.ndim) for axis in (axis1, axis2))
-    order[i], order[j] = order[j], order[i]
-    return manipulation.permute_dims(x, tuple(order))
-
-
 @adapter("rollaxis")
 def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
     """Return one axis moved to before another."""
@@ -122,41 +110,6 @@ def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
     i = normalize_axis("np.rollaxis", axis, x.ndim)
     start = start + x.ndim if start < 0 else start
     return manipulation.moveaxis(x, i, start - (i < start))
-
-
-@adapter("moveaxis")
-def moveaxis(a: Any, source: Any, destination: Any) -> Any:
-    """Return axes moved to other places."""
-    return manipulation.moveaxis(as_tensor(a), source, destination)
-
-
-@adapter("broadcast_to")
-def broadcast_to(array: Any, shape: Any) -> Any:
-    """Return an array repeated to a larger shape, a view."""
-    return manipulation.broadcast_to(
-        array, tuple(shape) if isinstance(shape, Sequence) else (shape,)
-    )
-
-
-@adapter("repeat")
-def repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
-    """Return each element several times."""
-    return repeating.repeat(as_tensor(a), operand(repeats), axis=axis)
-
-
-@adapter("roll")
-def roll(a: Any, shift: Any, axis: Any = None) -> Any:
-    """Return the elements moved round."""
-    return manipulation.roll(as_tensor(a), shift, axis=axis)
-
-
-@adapter("squeeze")
-def squeeze(a: Any, axis: Any = None) -> Any:
-    """Drop axes of length 1, all of them where none is named."""
-    x = as_tensor(a)
-    if axis is None:
-        axis = tuple(i for i, n in enumerate(x.shape) if n == 1)
-    return manipulation.squeeze(x, axis=axis)
 
 
 @adapter("expand_dims")
@@ -170,37 +123,6 @@ def expand_dims(a: Any, axis: Any) -> Any:
     return x
 
 
-@adapter("flip")
-def flip(m: Any, axis: Any = None) -> Any:
-    """Reverse the order along axes."""
-    return manipulation.flip(as_tensor(m), axis=axis)
-
-
-@adapter("flipud")
-def flipud(m: Any) -> Any:
-    """Reverse the rows."""
-    return manipulation.flip(as_tensor(m), axis=0)
-
-
-@adapter("fliplr")
-def fliplr(m: Any) -> Any:
-    """Reverse the columns."""
-    return manipulation.flip(as_tensor(m), axis=1)
-
-
-@adapter("rot90")
-def rot90(m: Any, k: int = 1, axes: Sequence[int] = (0, 1)) -> Any:
-    """Turn by quarters in the plane of two axes."""
-    x = as_tensor(m)
-    if k % 4 == 2:
-        return manipulation.flip(x, axis=tuple(axes))
-    if k % 4 == 0:
-        return conversion.clone(x)
-    if k % 4 == 1:
-        return swapaxes(manipulation.flip(x, axis=axes[1]), *axes)
-    return manipulation.flip(swapaxes(x, *axes), axis=axes[1])
-
-
 @adapter("resize")
 def resize(a: Any, new_shape: Any) -> Any:
     """Return another number of elements, by repeating them."""
@@ -211,93 +133,13 @@ def resize(a: Any, new_shape: Any) -> Any:
     return manipulation.reshape(flat[np.arange(math.prod(wanted)) % flat.shape[0]], wanted)
 
 
-@adapter("tile")
-def tile(A: Any, reps: Any) -> Any:
-    """Repeat the whole array."""
-    return repeating.tile(as_tensor(A), tuple(reps) if isinstance(reps, Sequence) else (reps,))
-
-
-def _at_least(rank: int) -> None:
-    @adapter(f"atleast_{rank}d")
-    def widen(*arys: Any) -> Any:
-        found = tuple(_widened(as_tensor(a), rank) for a in arys)
-        return found[0] if len(found) == 1 else found
-
-
-def _widened(x: Any, rank: int) -> Any:
-    """Insert axes where NumPy does: in front, and for three also behind a vector or matrix."""
-    missing = rank - x.ndim
-    if missing <= 0:
-        return x
-    behind = 1 if rank == 3 and x.ndim else 0
-    return manipulation.reshape(x, (1,) * (missing - behind) + x.shape + (1,) * behind)
-
-
-for _rank in (1, 2, 3):
-    _at_least(_rank)
-
-
-@adapter("broadcast_arrays")
-def broadcast_arrays(*args: Any) -> Any:
-    """Repeat arrays to their common shape."""
-    return tuple(repeating.broadcast_arrays(*together(*args)))
-
-
-@adapter("meshgrid")
-def meshgrid(*xi: Any, indexing: str = "xy") -> Any:
-    """Return the coordinates of a grid."""
-    return tuple(repeating.meshgrid(*together(*xi), indexing=indexing))
-
-
 # -- joining and splitting ----------------------------------------------------------------------
-def _joined(arrays: list[Any], axis: int | None, dtype: Any = None) -> Any:
-    result = joining.concat(arrays, axis=axis)
-    return result if dtype is None else data_types.astype(result, dtype, copy=False)
-
-
-@adapter("concatenate")
-def concatenate(arrays: Any, axis: int | None = 0, *, dtype: Any = None) -> Any:
-    """Join along an axis; flat arrays where it is None."""
-    return _joined(together(*arrays), axis, dtype)
-
-
-@adapter("stack")
-def stack(arrays: Any, axis: int = 0, *, dtype: Any = None) -> Any:
-    """Join along a new axis."""
-    result = joining.stack(together(*arrays), axis=axis)
-    return result if dtype is None else data_types.astype(result, dtype, copy=False)
-
-
-@adapter("hstack")
-def hstack(tup: Any, *, dtype: Any = None) -> Any:
-    """Join side by side."""
-    arrays = [_widened(x, 1) for x in together(*tup)]
-    return _joined(arrays, 0 if arrays[0].ndim == 1 else 1, dtype)
-
-
-@adapter("vstack")
-def vstack(tup: Any, *, dtype: Any = None) -> Any:
-    """Join one below the other."""
-    return _joined([_widened(x, 2) for x in together(*tup)], 0, dtype)
-
-
-@adapter("dstack")
-def dstack(tup: Any) -> Any:
-    """Join one behind the other."""
-    return _joined([_widened(x, 3) for x in together(*tup)], 2)
-
-
-@adapter("column_stack")
-def column_stack(tup: Any) -> Any:
-    """Join vectors as columns."""
-    arrays = [x if x.ndim > 1 else manipulation.reshape(x, (-1, 1)) for x in together(*tup)]
-    return _joined(arrays, 1)
 
 
 @adapter("append")
 def append(arr: Any, values: Any, axis: int | None = None) -> Any:
     """Join two arrays, flat ones where no axis is given."""
-    return _joined(together(arr, values), axis)
+    return joining.concat(together(arr, values), axis=axis)
 
 
 @adapter("block")
@@ -333,12 +175,6 @@ def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
     return _parts("np.split", ary, indices_or_sections, axis, equal=True)
 
 
-@adapter("array_split")
-def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
-    """Return views of the parts between places, or of a number of parts."""
-    return _parts("np.array_split", ary, indices_or_sections, axis)
-
-
 def _parts(name: str, ary: Any, places: Any, axis: int, equal: bool = False) -> list[Any]:
     x = as_tensor(ary)
     along = normalize_axis(name, axis, x.ndim)
@@ -356,33 +192,7 @@ def _parts(name: str, ary: Any, places: Any, axis: int, equal: bool = False) -> 
     return [x[position(along, slice(start, end))] for start, end in itertools.pairwise(cuts)]
 
 
-def _split_along(name: str, axis: int, least: int) -> None:
-    @adapter(name)
-    def parts(ary: Any, indices_or_sections: Any) -> list[Any]:
-        x = as_tensor(ary)
-        if x.ndim < least:
-            required = f"at least {least} axes required"
-            raise ArgumentError(compose(f"np.{name}", required, str(x.ndim), ("ary", x)))
-        along = 0 if x.ndim == 1 else axis
-        return _parts(f"np.{name}", x, indices_or_sections, along, equal=True)
-
-
-_split_along("hsplit", 1, 1)
-_split_along("vsplit", 0, 2)
-_split_along("dsplit", 2, 3)
-
-
 # -- making ----------------------------------------------------------------------------------------
-@adapter("astype")
-def astype(x: Any, dtype: Any, *, copy: bool = True, device: Any = None) -> Any:
-    """Return another dtype."""
-    return data_types.astype(x, dtype, copy=copy, device=device)
-
-
-@adapter("copy")
-def copy(a: Any) -> Any:
-    """Return a copy that stays in the graph."""
-    return conversion.clone(a)
 
 
 def _filled(name: str) -> None:

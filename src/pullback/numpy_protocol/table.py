@@ -1,63 +1,14 @@
-"""Which of NumPy's functions has which counterpart, and why some have none.
+"""Which of NumPy's functions have a counterpart of another kind, and why some have none.
 
-Names are those below ``np``. What is named nowhere here has no counterpart either. The counterparts
-that need more than another name are in the modules beside this one.
+Names are those below ``np``. The counterparts that are functions of ours are named where those are
+declared, see renamings.py; those that need more are in the modules beside this one. What is named
+nowhere has none either.
 """
 
 from __future__ import annotations
 
-__all__ = ["ALIASES", "ARRAYS_LIKE", "NO_COUNTERPART", "OF_VALUES", "REDUCING", "SAME"]
+__all__ = ["ARRAYS_LIKE", "NO_COUNTERPART", "OF_VALUES", "REDUCING"]
 
-# The ufuncs whose counterpart has another name, the standard's; the others have their own.
-ALIASES = {
-    "absolute": "abs",
-    "arccos": "acos",
-    "arccosh": "acosh",
-    "arcsin": "asin",
-    "arcsinh": "asinh",
-    "arctan": "atan",
-    "arctan2": "atan2",
-    "arctanh": "atanh",
-    "conjugate": "conj",
-    "degrees": "rad2deg",
-    "fabs": "abs",
-    "invert": "bitwise_invert",
-    "left_shift": "bitwise_left_shift",
-    "power": "pow",
-    "radians": "deg2rad",
-    "right_shift": "bitwise_right_shift",
-    "rint": "round",
-}
-
-# The functions whose counterpart has the same name and settings: the arrays | the settings.
-SAME = {
-    "argmax": "a | axis keepdims",
-    "argmin": "a | axis keepdims",
-    "cumulative_prod": "x | axis dtype include_initial",
-    "cumulative_sum": "x | axis dtype include_initial",
-    "i0": "x",
-    "matrix_transpose": "x",
-    "sinc": "x",
-    "tril": "m | k",
-    "triu": "m | k",
-    "unstack": "x | axis",
-    "linalg.cholesky": "a | upper",
-    "linalg.cross": "x1 x2 | axis",
-    "linalg.det": "a",
-    "linalg.diagonal": "x | offset",
-    "linalg.inv": "a",
-    "linalg.matmul": "x1 x2",
-    "linalg.matrix_norm": "x | keepdims ord",
-    "linalg.matrix_transpose": "x",
-    "linalg.outer": "x1 x2",
-    "linalg.slogdet": "a",
-    "linalg.solve": "a b",
-    "linalg.svdvals": "x",
-    "linalg.tensordot": "x1 x2 | axes",
-    "linalg.trace": "x | offset dtype",
-    "linalg.vecdot": "x1 x2 | axis",
-    "linalg.vector_norm": "x | axis keepdims ord",
-}
 
 # The functions that reduce as the method `reduce` of a ufunc does, and that run as `accumulate`.
 REDUCING = {

@@ -26,6 +26,7 @@ from pullback.errors import CALLS, ArgumentTypeError, BatchedValueError, DTypeEr
 
 __all__ = [
     "METHODS",
+    "NUMPY",
     "READ_ONLY",
     "REGISTRY",
     "Composition",
@@ -170,6 +171,9 @@ REGISTRY: dict[str, Declaration] = {}
 # From the name of a method to its function; a name that ends in "_" is its in-place form.
 METHODS: dict[str, Function] = {}
 
+# From the name below `np` of a function of NumPy's to ours, and to the names of its parameters.
+NUMPY: dict[str, tuple[Function, str]] = {}
+
 
 def needs_order(op: str, *arrays: Any) -> None:
     """Raise where an operation of real numbers got complex ones, which have no order."""
@@ -230,6 +234,7 @@ def elementwise(
     result_dtype: str = "same",
     scalars: bool = True,
     methods: str = "",
+    numpy: str = "",
     **rules: Function | None,
 ) -> Primitive:
     """Declare an operation that works element by element, with broadcasting.
@@ -258,6 +263,10 @@ def elementwise(
     methods : str
         The methods it is on Tensor, separated by spaces; those whose names end in ``_`` work in
         place.
+    numpy : str
+        NumPy's functions that it stands for: their names below ``np``, of ufuncs those alone, of
+        others a colon and NumPy's parameters too, ``"diff: a=x n axis"`` with ``theirs=ours`` where
+        names differ; several such with semicolons between. See numpy_protocol/renamings.py.
     **rules : callable or None
         The gradient rule of each input.
     """
@@ -272,7 +281,7 @@ def elementwise(
     domains = _domains(domain, inputs, Domain(-2, 2))
     samples = samples or ELEMENTWISE[len(inputs)]
     tested = (False, None, reference, result_dtype, scalars)
-    _register(primitive, call, names_, doc, domains, samples, methods, *tested)
+    _register(primitive, call, names_, doc, domains, samples, (methods, numpy), *tested)
     return primitive
 
 
@@ -291,6 +300,7 @@ def operation(
     result_dtype: str | tuple[str, ...] = "same",
     scalars: bool = True,
     methods: str = "",
+    numpy: str = "",
     **flags: Any,
 ) -> Primitive:
     """Declare an operation of any shape; arrays positional, settings keyword-only.
@@ -307,7 +317,7 @@ def operation(
         One rule that returns the gradients of all inputs.
     rules : dict
         The gradient rule of each input.
-    reference, methods
+    reference, methods, numpy
         As for `elementwise`.
     **flags
         As for `Primitive`.
@@ -326,7 +336,7 @@ def operation(
     call = public_call(primitive, inputs)
     domains = _domains(domain, inputs, Domain(-2, 2, complex=True))
     tested = (distinct, observed, reference, result_dtype, scalars)
-    _register(primitive, call, names_, doc, domains, tuple(samples), methods, *tested)
+    _register(primitive, call, names_, doc, domains, tuple(samples), (methods, numpy), *tested)
     return primitive
 
 
@@ -371,22 +381,27 @@ def _register(
     doc: str,
     domain: dict[str, Domain],
     samples: tuple[Sample, ...],
-    methods: str,
+    other_names: tuple[str, str],
     *tested: Any,
 ) -> None:
     operation = cast(Operation, exported(op, names, doc, public))
     REGISTRY[op.name] = Declaration(op, operation, operation, names, domain, samples, *tested)
-    _gives(methods, operation)
+    _stands_for(operation, *other_names)
     for name in names:
         setattr(TENSORS, name, operation)
 
 
-def _gives(methods: str, function: Function) -> None:
-    """List the methods that are a function, or its in-place form."""
+def _stands_for(function: Function, methods: str, numpy: str) -> None:
+    """List the methods, and NumPy's functions, that a function stands for."""
     METHODS.update(dict.fromkeys(methods.split(), function))
+    for renaming in numpy.split(";"):
+        names, _, parameters = renaming.partition(":")
+        NUMPY.update(dict.fromkeys(names.split(), (function, parameters)))
 
 
-def public(of: Primitive, call: Function | None = None, *, methods: str = "") -> Callable[[F], F]:
+def public(
+    of: Primitive, call: Function | None = None, *, methods: str = "", numpy: str = ""
+) -> Callable[[F], F]:
     """Make a function the public one of an operation: what users and recorded rules call.
 
     Parameters
@@ -396,7 +411,7 @@ def public(of: Primitive, call: Function | None = None, *, methods: str = "") ->
     call : callable, optional
         How tests call the function, which is handed over first, where that is not arrays
         positional, settings by keyword.
-    methods : str
+    methods, numpy : str
         As for `elementwise`.
     """
 
@@ -407,7 +422,7 @@ def public(of: Primitive, call: Function | None = None, *, methods: str = "") ->
         declaration.call = functools.partial(call, function) if call else function
         function.primitive = of  # type: ignore[attr-defined]
         setattr(TENSORS, function.__name__, function)
-        _gives(methods, function)
+        _stands_for(function, methods, numpy)
         return function
 
     return decorate
@@ -470,6 +485,7 @@ def composition(
     result_dtype: str | tuple[str, ...] = "same",
     scalars: bool = True,
     methods: str = "",
+    numpy: str = "",
 ) -> Callable[[F], F]:
     """Declare a public function that is made of operations and needs no rule of its own.
 
@@ -490,7 +506,7 @@ def composition(
     call : callable, optional
         How tests call it, which is handed over first, where that is not arrays positional,
         settings by keyword.
-    reference, methods
+    reference, methods, numpy
         As for `elementwise`.
     """
     tested = (distinct, observed, reference, result_dtype, scalars)
@@ -507,7 +523,7 @@ def composition(
         REGISTRY[name] = Declaration(op, function, called, (name,), domains, samples, *tested)
         function.primitive = op  # type: ignore[attr-defined]
         setattr(TENSORS, name, function)
-        _gives(methods, function)
+        _stands_for(function, methods, numpy)
         return function
 
     return decorate

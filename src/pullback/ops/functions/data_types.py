@@ -308,7 +308,7 @@ def __array_namespace_info__() -> NamespaceInfo:  # noqa: N807  (the standard's 
 
 
 # -- conversions -----------------------------------------------------------------------------------
-@public(astype_p, call=lambda f, x, *, dtype: f(x, dtype))
+@public(astype_p, call=lambda f, x, *, dtype: f(x, dtype), numpy="astype: x dtype copy device")
 def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Tensor:
     """Return `x` in another dtype, on another device if one is given.
 

@@ -27,7 +27,7 @@ from pullback.ops.samples import sample
 
 
 # -- reading ---------------------------------------------------------------------------------------
-@public(diagonal_p)
+@public(diagonal_p, numpy="linalg.diagonal: x offset")
 def diagonal(x: Any, /, *, offset: int = 0) -> Tensor:
     """Return the diagonals of a matrix or a stack of matrices, a view.
 
@@ -81,6 +81,7 @@ def diagonal_of(x: Tensor, offset: int, dim1: int, dim2: int) -> Tensor:
     reference=(lambda np, x, offset=0: np.trace(x, offset, -2, -1)),
     scalars=False,
     methods="trace",
+    numpy="linalg.trace: x offset dtype",
 )
 def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Tensor:
     """Return the sums of the diagonals of a matrix or a stack of matrices.
@@ -101,7 +102,7 @@ def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Tensor:
 
 
 # -- triangles -------------------------------------------------------------------------------------
-@public(tril_p)
+@public(tril_p, numpy="tril: m=x k")
 def tril(x: Any, /, *, k: int = 0) -> Tensor:
     """Return the elements of matrices on and below the `k`-th diagonal, with zeros above.
 
@@ -121,7 +122,7 @@ def tril(x: Any, /, *, k: int = 0) -> Tensor:
     return tril_p.public(x, k=k)
 
 
-@public(triu_p)
+@public(triu_p, numpy="triu: m=x k")
 def triu(x: Any, /, *, k: int = 0) -> Tensor:
     """Return the elements of matrices on and above the `k`-th diagonal, with zeros below.
 
@@ -149,6 +150,7 @@ def triu(x: Any, /, *, k: int = 0) -> Tensor:
     reference=(lambda np, x, diagonal=0: np.diag(x, diagonal)),
     scalars=False,
     methods="diag",
+    numpy="diag: v=x k=diagonal",
 )
 def diag(x: Any, diagonal: int = 0) -> Tensor:
     """Return a matrix with the vector `x` on its `diagonal`, or the diagonal of the matrix `x`.
@@ -208,6 +210,7 @@ def diag_embed(x: Any, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tenso
     sample((0,)),
     reference=(lambda np, x, offset=0: np.diagflat(x, offset)),
     methods="diagflat",
+    numpy="diagflat: v=x k=offset",
 )
 def diagflat(x: Any, offset: int = 0) -> Tensor:
     """Return a matrix with the elements of `x` on a diagonal.

@@ -138,7 +138,13 @@ _OVER = (
 _BOTH_WAYS = (sample((4,)), sample((3, 2), axes=0), sample((2, 3), axes=(0, -1)), sample(()))
 
 
-@composition(*_ALONG, reference="numpy.fft.fft", result_dtype="complex", scalars=False)
+@composition(
+    *_ALONG,
+    reference="numpy.fft.fft",
+    result_dtype="complex",
+    scalars=False,
+    numpy="fft.fft: a=x n axis norm",
+)
 def fft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
     """Return the discrete Fourier transform: out[k] = sum over j of x[j] exp(-2 pi i j k / n).
 
@@ -168,7 +174,13 @@ def fft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backwar
     return _along("fft", x, n, axis, norm, inverse=False)
 
 
-@composition(*_ALONG, reference="numpy.fft.ifft", result_dtype="complex", scalars=False)
+@composition(
+    *_ALONG,
+    reference="numpy.fft.ifft",
+    result_dtype="complex",
+    scalars=False,
+    numpy="fft.ifft: a=x n axis norm",
+)
 def ifft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
     """Return the inverse of `fft`: out[j] = sum over k of x[k] exp(2 pi i j k / n) / n.
 
@@ -189,7 +201,7 @@ def _along(op: str, x: Any, n: int | None, axis: int, norm: str, inverse: bool) 
     return complex_to_complex_p.public(x, axes=(axis,), inverse=inverse, norm=norm)
 
 
-@composition(*_OVER, result_dtype="complex", scalars=False)
+@composition(*_OVER, result_dtype="complex", scalars=False, numpy="fft.fftn: a=x s axes norm")
 def fftn(
     x: Any,
     /,
@@ -225,7 +237,7 @@ def fftn(
     return _over("fftn", x, s, axes, norm, inverse=False)
 
 
-@composition(*_OVER, result_dtype="complex", scalars=False)
+@composition(*_OVER, result_dtype="complex", scalars=False, numpy="fft.ifftn: a=x s axes norm")
 def ifftn(
     x: Any,
     /,
@@ -254,7 +266,12 @@ def _over(op: str, x: Any, s: Any, axes: Any, norm: str, inverse: bool) -> Tenso
 
 # -- real ------------------------------------------------------------------------------------------
 @composition(
-    *_ALONG, domain=real(-2, 2), reference="numpy.fft.rfft", result_dtype="complex", scalars=False
+    *_ALONG,
+    domain=real(-2, 2),
+    reference="numpy.fft.rfft",
+    result_dtype="complex",
+    scalars=False,
+    numpy="fft.rfft: a=x n axis norm",
 )
 def rfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
     """Return the first n // 2 + 1 elements of `fft` of real numbers; the others mirror them.
@@ -285,7 +302,13 @@ _BACK = (
 )
 
 
-@composition(*_BACK, reference="numpy.fft.irfft", result_dtype="real", scalars=False)
+@composition(
+    *_BACK,
+    reference="numpy.fft.irfft",
+    result_dtype="real",
+    scalars=False,
+    numpy="fft.irfft: a=x n axis norm",
+)
 def irfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
     """Return the inverse of `rfft`: real numbers, `n` of them.
 
@@ -316,7 +339,13 @@ def irfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backw
     return complex_to_real_p.public(x, n=length, axis=axis, norm=norm)
 
 
-@composition(*_OVER, domain=real(-2, 2), result_dtype="complex", scalars=False)
+@composition(
+    *_OVER,
+    domain=real(-2, 2),
+    result_dtype="complex",
+    scalars=False,
+    numpy="fft.rfftn: a=x s axes norm",
+)
 def rfftn(
     x: Any,
     /,
@@ -357,6 +386,7 @@ def _needs_axes(op: str, x: Any, axes: Sequence[int]) -> None:
     sample((4,), s=(4,), axes=(0,)),
     result_dtype="real",
     scalars=False,
+    numpy="fft.irfftn: a=x s axes norm",
 )
 def irfftn(
     x: Any,
@@ -388,7 +418,13 @@ def irfftn(
 
 
 # -- Hermitian -------------------------------------------------------------------------------------
-@composition(*_BACK, reference="numpy.fft.hfft", result_dtype="real", scalars=False)
+@composition(
+    *_BACK,
+    reference="numpy.fft.hfft",
+    result_dtype="real",
+    scalars=False,
+    numpy="fft.hfft: a=x n axis norm",
+)
 def hfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
     """Return `fft` of a signal that is symmetric up to conjugation, given by its first half.
 
@@ -406,7 +442,12 @@ def hfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backwa
 
 
 @composition(
-    *_ALONG, domain=real(-2, 2), reference="numpy.fft.ihfft", result_dtype="complex", scalars=False
+    *_ALONG,
+    domain=real(-2, 2),
+    reference="numpy.fft.ihfft",
+    result_dtype="complex",
+    scalars=False,
+    numpy="fft.ihfft: a=x n axis norm",
 )
 def ihfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
     """Return the inverse of `hfft`: the first n // 2 + 1 elements of `ifft` of real numbers.
@@ -478,7 +519,7 @@ def _frequencies(steps: tuple[int, ...], over: float, dtype: Any, device: Any) -
     return result
 
 
-@composition(*_BOTH_WAYS)
+@composition(*_BOTH_WAYS, numpy="fft.fftshift: x axes")
 def fftshift(x: Any, /, *, axes: int | Sequence[int] | None = None) -> Tensor:
     """Return `x` rolled by half its length, which brings frequency 0 to the middle.
 
@@ -491,7 +532,7 @@ def fftshift(x: Any, /, *, axes: int | Sequence[int] | None = None) -> Tensor:
     return _shifted("fftshift", x, axes, 1)
 
 
-@composition(*_BOTH_WAYS)
+@composition(*_BOTH_WAYS, numpy="fft.ifftshift: x axes")
 def ifftshift(x: Any, /, *, axes: int | Sequence[int] | None = None) -> Tensor:
     """Return the inverse of `fftshift`, which differs from it for odd lengths.
 
@@ -515,7 +556,7 @@ Lengths = Sequence[int] | None
 
 
 # -- two axes --------------------------------------------------------------------------------------
-@composition(*_TWO, result_dtype="complex", scalars=False)
+@composition(*_TWO, result_dtype="complex", scalars=False, numpy="fft.fft2: a=x s axes=dim norm")
 def fft2(
     x: Any, s: Lengths = None, dim: Sequence[int] = (-2, -1), norm: str | None = None
 ) -> Tensor:
@@ -531,7 +572,7 @@ def fft2(
     return fftn(x, s=s, axes=dim, norm=norm or "backward")
 
 
-@composition(*_TWO, result_dtype="complex", scalars=False)
+@composition(*_TWO, result_dtype="complex", scalars=False, numpy="fft.ifft2: a=x s axes=dim norm")
 def ifft2(
     x: Any, s: Lengths = None, dim: Sequence[int] = (-2, -1), norm: str | None = None
 ) -> Tensor:
@@ -547,7 +588,13 @@ def ifft2(
     return ifftn(x, s=s, axes=dim, norm=norm or "backward")
 
 
-@composition(*_TWO, domain=real(-2, 2), result_dtype="complex", scalars=False)
+@composition(
+    *_TWO,
+    domain=real(-2, 2),
+    result_dtype="complex",
+    scalars=False,
+    numpy="fft.rfft2: a=x s axes=dim norm",
+)
 def rfft2(
     x: Any, s: Lengths = None, dim: Sequence[int] = (-2, -1), norm: str | None = None
 ) -> Tensor:
@@ -563,7 +610,7 @@ def rfft2(
     return rfftn(x, s=s, axes=dim, norm=norm or "backward")
 
 
-@composition(*_TWO, result_dtype="real", scalars=False)
+@composition(*_TWO, result_dtype="real", scalars=False, numpy="fft.irfft2: a=x s axes=dim norm")
 def irfft2(
     x: Any, s: Lengths = None, dim: Sequence[int] = (-2, -1), norm: str | None = None
 ) -> Tensor:

@@ -176,7 +176,7 @@ def one_number(op: str, value: Any) -> Any:
 
 
 # -- reading ---------------------------------------------------------------------------------------
-@public(take_p)
+@public(take_p, numpy="take: a=x indices axis")
 def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Tensor:
     """Return the slices of `x` at `indices` along `axis`.
 
@@ -217,6 +217,7 @@ def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Tensor:
     constants=("indices",),
     reference="numpy.take_along_axis",
     scalars=False,
+    numpy="take_along_axis: arr=x indices axis/flat",
 )
 def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> Tensor:
     """Return the element of `x` that each of `indices` names in its row along `axis`.

@@ -118,6 +118,7 @@ def _edges(x: Tensor, bins: int, range: Any) -> Tensor:
     ),
     scalars=False,
     methods="bincount",
+    numpy="bincount: x=input weights minlength",
 )
 def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Tensor:
     """Return how often each whole number from 0 on occurs, or the sum of its weights.

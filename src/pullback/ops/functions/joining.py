@@ -43,7 +43,9 @@ def cat(tensors: Sequence[Any], dim: int | None = None, *, axis: int | None = No
 concatenate = cat
 
 
-@public(cat_p, lambda f, *arrays, axis: f(arrays, axis=axis))
+@public(
+    cat_p, lambda f, *arrays, axis: f(arrays, axis=axis), numpy="concatenate: *arrays axis dtype"
+)
 def concat(arrays: Sequence[Any], /, *, axis: int | None = 0) -> Tensor:
     """Join tensors along an axis they have; with None, as vectors.
 
@@ -65,7 +67,7 @@ def concat(arrays: Sequence[Any], /, *, axis: int | None = 0) -> Tensor:
     return cat_p.public(*arrays, axis=axis)
 
 
-@public(stack_p, lambda f, *arrays, axis: f(arrays, axis=axis))
+@public(stack_p, lambda f, *arrays, axis: f(arrays, axis=axis), numpy="stack: *arrays axis dtype")
 def stack(arrays: Sequence[Any], /, *_more: Any, axis: int = 0, dim: int | None = None) -> Tensor:
     """Join tensors of one shape along a new axis; `dim` is PyTorch's name for `axis`.
 
@@ -92,6 +94,7 @@ def stack(arrays: Sequence[Any], /, *_more: Any, axis: int = 0, dim: int | None 
     sample((), ()),
     call=lambda f, x, y: f([x, y]),
     reference=(lambda np, *arrays: np.hstack(arrays)),
+    numpy="hstack: *tup=tensors dtype",
 )
 def hstack(tensors: Sequence[Any]) -> Tensor:
     """Join tensors side by side: along axis 1, vectors along their only axis.
@@ -111,6 +114,7 @@ def hstack(tensors: Sequence[Any]) -> Tensor:
     sample((), ()),
     call=lambda f, x, y: f([x, y]),
     reference=(lambda np, *arrays: np.vstack(arrays)),
+    numpy="vstack: *tup=tensors dtype",
 )
 def vstack(tensors: Sequence[Any]) -> Tensor:
     """Join tensors one below the other: along axis 0, vectors as rows.
@@ -133,6 +137,7 @@ row_stack = vstack
     call=lambda f, x, y: f([x, y]),
     reference=(lambda np, *arrays: np.dstack(arrays)),
     scalars=False,
+    numpy="dstack: *tup=tensors",
 )
 def dstack(tensors: Sequence[Any]) -> Tensor:
     """Join tensors in depth, along axis 2.
@@ -151,6 +156,7 @@ def dstack(tensors: Sequence[Any]) -> Tensor:
     sample((), ()),
     call=lambda f, x, y: f([x, y]),
     reference=(lambda np, *arrays: np.column_stack(arrays)),
+    numpy="column_stack: *tup=tensors",
 )
 def column_stack(tensors: Sequence[Any]) -> Tensor:
     """Join tensors side by side, vectors as columns.
@@ -192,7 +198,7 @@ def unbind(x: Any, dim: int | None = None, *, axis: int | None = None) -> tuple[
     return unstack(x, axis=0 if along is None else along)
 
 
-@public(unbind_p)
+@public(unbind_p, numpy="unstack: x axis")
 def unstack(x: Any, /, *, axis: int = 0) -> tuple[Tensor, ...]:
     """Return views of the slices of `x` along an axis.
 
@@ -289,6 +295,7 @@ def chunk(x: Any, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     ),
     scalars=False,
     methods="tensor_split",
+    numpy="array_split: ary=x indices_or_sections axis=dim",
 )
 def tensor_split(x: Any, indices_or_sections: int | Sequence[int], dim: int = 0) -> Any:
     """Return views of consecutive parts of `x` along an axis.
@@ -328,7 +335,13 @@ def tensor_split(x: Any, indices_or_sections: int | Sequence[int], dim: int = 0)
 
 
 # -- at least so many axes -------------------------------------------------------------------------
-@composition(sample(()), sample((0, 2)), view=True, reference="numpy.atleast_1d")
+@composition(
+    sample(()),
+    sample((0, 2)),
+    view=True,
+    reference="numpy.atleast_1d",
+    numpy="atleast_1d: *arys=tensors",
+)
 def atleast_1d(*tensors: Any) -> Any:
     """Return `x` with at least 1 axis, a view; of several tensors, a tuple.
 
@@ -341,7 +354,14 @@ def atleast_1d(*tensors: Any) -> Any:
     return _each("atleast_1d", tensors, lambda shape: shape or (1,))
 
 
-@composition(sample(()), sample((3,)), sample((1, 2)), view=True, reference="numpy.atleast_2d")
+@composition(
+    sample(()),
+    sample((3,)),
+    sample((1, 2)),
+    view=True,
+    reference="numpy.atleast_2d",
+    numpy="atleast_2d: *arys=tensors",
+)
 def atleast_2d(*tensors: Any) -> Any:
     """Return `x` with at least 2 axes, new ones in front, a view; of several tensors, a tuple.
 
@@ -354,7 +374,14 @@ def atleast_2d(*tensors: Any) -> Any:
     return _each("atleast_2d", tensors, lambda shape: (1,) * (2 - len(shape)) + shape)
 
 
-@composition(sample(()), sample((3,)), sample((1, 2)), view=True, reference="numpy.atleast_3d")
+@composition(
+    sample(()),
+    sample((3,)),
+    sample((1, 2)),
+    view=True,
+    reference="numpy.atleast_3d",
+    numpy="atleast_3d: *arys=tensors",
+)
 def atleast_3d(*tensors: Any) -> Any:
     """Return `x` with at least 3 axes, a view; of several tensors, a tuple.
 
@@ -394,6 +421,7 @@ def _each(op: str, tensors: Sequence[Any], wider: Callable[[tuple[int, ...]], An
     reference="numpy.hsplit",
     scalars=False,
     methods="hsplit",
+    numpy="hsplit: ary=x indices_or_sections",
 )
 def hsplit(x: Any, indices_or_sections: int | Sequence[int]) -> Any:
     """Return the parts of `x` along axis 1, of a vector along its only one; see `tensor_split`.
@@ -415,6 +443,7 @@ def hsplit(x: Any, indices_or_sections: int | Sequence[int]) -> Any:
     reference="numpy.vsplit",
     scalars=False,
     methods="vsplit",
+    numpy="vsplit: ary=x indices_or_sections",
 )
 def vsplit(x: Any, indices_or_sections: int | Sequence[int]) -> Any:
     """Return the parts of `x` along axis 0; see `tensor_split`.
@@ -436,6 +465,7 @@ def vsplit(x: Any, indices_or_sections: int | Sequence[int]) -> Any:
     reference="numpy.dsplit",
     scalars=False,
     methods="dsplit",
+    numpy="dsplit: ary=x indices_or_sections",
 )
 def dsplit(x: Any, indices_or_sections: int | Sequence[int]) -> Any:
     """Return the parts of `x` along axis 2; see `tensor_split`.

@@ -41,7 +41,7 @@ from pullback.ops.samples import sample
 
 
 # -- Cholesky --------------------------------------------------------------------------------------
-@public(cholesky_p)
+@public(cholesky_p, numpy="linalg.cholesky: a=x upper")
 def cholesky(x: Any, /, *, upper: bool = False) -> Tensor:
     """Return the triangular factor L of a positive definite matrix L Lᴴ, or of each in a stack.
 
@@ -116,7 +116,7 @@ def qr(x: Any, /, *, mode: str = "reduced") -> QRResult:
 
 
 # -- determinants ----------------------------------------------------------------------------------
-@public(det_p, methods="det")
+@public(det_p, methods="det", numpy="linalg.det: a=x")
 def det(x: Any, /) -> Tensor:
     """Return the determinant of a square matrix, or of each in a stack.
 
@@ -147,7 +147,7 @@ class SlogdetResult(NamedTuple):
     logabsdet: Tensor
 
 
-@public(slogdet_p, methods="slogdet")
+@public(slogdet_p, methods="slogdet", numpy="linalg.slogdet: a=x")
 def slogdet(x: Any, /) -> SlogdetResult:
     """Return sign and logabsdet with det(x) = sign * exp(logabsdet), without overflow.
 
@@ -363,6 +363,7 @@ def svd(x: Any, /, *, full_matrices: bool = True) -> SVDResult:
     reference="numpy.linalg.svdvals",
     result_dtype="real",
     scalars=False,
+    numpy="linalg.svdvals: x",
 )
 def svdvals(x: Any, /) -> Tensor:
     """Return the singular values, descending, of a matrix, or of each in a stack.
@@ -385,7 +386,7 @@ def svdvals(x: Any, /) -> Tensor:
 
 
 # -- inverses and systems --------------------------------------------------------------------------
-@public(inv_p, methods="inverse")
+@public(inv_p, methods="inverse", numpy="linalg.inv: a=x")
 def inv(x: Any, /) -> Tensor:
     """Return the inverse of a square matrix, or of each in a stack.
 
@@ -409,7 +410,7 @@ def inv(x: Any, /) -> Tensor:
 inverse = inv
 
 
-@public(solve_p)
+@public(solve_p, numpy="linalg.solve: a=x1 b=x2")
 def solve(x1: Any, x2: Any, /) -> Tensor:
     """Return the solution y of x1 @ y = x2, or of each system in a stack.
 
@@ -505,6 +506,7 @@ def matrix_rank(x: Any, /, *, rtol: Any = None) -> Tensor:
     reference="numpy.linalg.matrix_power",
     scalars=False,
     methods="matrix_power",
+    numpy="linalg.matrix_power: a=x n",
 )
 def matrix_power(x: Any, n: int, /) -> Tensor:
     """Return the n-th power of a square matrix, or of each in a stack, by repeated squaring.

@@ -98,7 +98,12 @@ permute = permute_dims
 
 
 @composition(
-    sample((2, 3)), sample((0, 2, 3)), view=True, reference="numpy.matrix_transpose", scalars=False
+    sample((2, 3)),
+    sample((0, 2, 3)),
+    view=True,
+    reference="numpy.matrix_transpose",
+    scalars=False,
+    numpy="matrix_transpose linalg.matrix_transpose: x",
 )
 def matrix_transpose(x: Any, /) -> Tensor:
     """Return a view of `x` with the last two axes exchanged.
@@ -123,6 +128,7 @@ def matrix_transpose(x: Any, /) -> Tensor:
     view=True,
     reference=(lambda np, x, dim0, dim1: np.swapaxes(x, dim0, dim1) if x.ndim else x),
     methods="transpose swapaxes swapdims",
+    numpy="swapaxes: a=x axis1=dim0 axis2=dim1",
 )
 def transpose(x: Any, dim0: int, dim1: int) -> Tensor:
     """Return a view of `x` with two axes exchanged.
@@ -176,6 +182,7 @@ def expand_dims(x: Any, /, axis: int) -> Tensor:
     view=True,
     reference="numpy.squeeze",
     scalars=False,
+    numpy="squeeze: a=x axis",
 )
 def squeeze(x: Any, /, axis: int | Sequence[int] | None) -> Tensor:
     """Return a view of `x` without the axes `axis`, which must have length 1.
@@ -204,7 +211,7 @@ def squeeze(x: Any, /, axis: int | Sequence[int] | None) -> Tensor:
     return reshape_p.public(x, shape=shape)
 
 
-@public(broadcast_to_p)
+@public(broadcast_to_p, numpy="broadcast_to: array=x shape")
 def broadcast_to(x: Any, /, shape: Sequence[int]) -> Tensor:
     """Return `x` repeated to `shape`, a view.
 
@@ -249,7 +256,7 @@ def expand(x: Any, shape: Sequence[int]) -> Tensor:
     return broadcast_to_p.public(x, shape=tuple(sizes))
 
 
-@public(flip_p)
+@public(flip_p, numpy="flip: m=x axis")
 def flip(x: Any, /, *, axis: Any = None) -> Tensor:
     """Return `x` with the order along `axis` reversed, all axes by default.
 
@@ -407,6 +414,7 @@ def narrow(x: Any, dim: int, start: int, length: int) -> Tensor:
     call=lambda f, x, *, source, destination: f(x, source, destination),
     reference="numpy.moveaxis",
     methods="moveaxis",
+    numpy="moveaxis: a=x source destination",
 )
 def moveaxis(x: Any, source: int | Sequence[int], destination: int | Sequence[int], /) -> Tensor:
     """Return a view of `x` with axes moved to other positions, the others in their order.
@@ -511,7 +519,7 @@ def unflatten(x: Any, dim: int, sizes: Sequence[int]) -> Tensor:
     return reshape(x, shape=(*x.shape[:axis], *split, *x.shape[axis + 1 :]))
 
 
-@public(roll_p)
+@public(roll_p, numpy="roll: a=x shift axis")
 def roll(
     x: Any,
     /,
@@ -565,7 +573,9 @@ def roll(
     return roll_p.public(x, shift=tuple(total.values()), axis=tuple(total))
 
 
-@composition(sample((2, 3)), reference="numpy.fliplr", scalars=False, methods="fliplr")
+@composition(
+    sample((2, 3)), reference="numpy.fliplr", scalars=False, methods="fliplr", numpy="fliplr: m=x"
+)
 def fliplr(x: Any) -> Tensor:
     """Return `x` with the order along axis 1 reversed: left and right exchanged.
 
@@ -579,7 +589,9 @@ def fliplr(x: Any) -> Tensor:
     return flip(x, axis=1)
 
 
-@composition(sample((2, 1)), reference="numpy.flipud", scalars=False, methods="flipud")
+@composition(
+    sample((2, 1)), reference="numpy.flipud", scalars=False, methods="flipud", numpy="flipud: m=x"
+)
 def flipud(x: Any) -> Tensor:
     """Return `x` with the order along axis 0 reversed: up and down exchanged.
 
@@ -600,6 +612,7 @@ def flipud(x: Any) -> Tensor:
     reference=(lambda np, x, k=1, dims=(0, 1): np.rot90(x, k, dims)),
     scalars=False,
     methods="rot90",
+    numpy="rot90: m=x k axes=dims",
 )
 def rot90(x: Any, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
     """Return `x` turned by `k` right angles in the plane of two axes, from the first to the second.

@@ -47,6 +47,7 @@ from pullback.ops.samples import both, real, sample
     call=lambda f, x, y, z: f([x, y, z]),
     reference=(lambda np, *matrices: np.linalg.multi_dot(matrices)),
     scalars=False,
+    numpy="linalg.multi_dot: *arrays=tensors",
 )
 def multi_dot(tensors: Sequence[Any]) -> Tensor:
     """Return the product of matrices, in the order that takes the fewest multiplications.
@@ -369,6 +370,7 @@ def lstsq(A: Any, B: Any, rcond: Any = None, *, driver: str | None = None) -> Ls
     reference="numpy.linalg.cond",
     result_dtype="real",
     scalars=False,
+    numpy="linalg.cond: x p",
 )
 def cond(x: Any, p: Any = None) -> Tensor:
     """Return the condition number: norm(x) * norm(inv(x)), of the norm of order `p`, 2 if None.
@@ -395,6 +397,7 @@ def cond(x: Any, p: Any = None) -> Tensor:
     domain=real(0.5, 2),
     reference="numpy.vander",
     scalars=False,
+    numpy="vander: x N increasing",
 )
 def vander(x: Any, N: int | None = None, increasing: bool = False) -> Tensor:
     """Return the powers of each element of a vector, a row each, the highest first.
@@ -432,6 +435,7 @@ _TENSOR = both(-1, 1)._replace(within=_regular_tensor)
     domain=_TENSOR,
     reference=(lambda np, x, ind=2: np.linalg.tensorinv(x, ind)),
     scalars=False,
+    numpy="linalg.tensorinv: a=x ind",
 )
 def tensorinv(x: Any, ind: int = 2) -> Tensor:
     """Return the inverse of `x` taken for a matrix, with its first `ind` axes for the rows.
@@ -458,6 +462,7 @@ def tensorinv(x: Any, ind: int = 2) -> Tensor:
     domain={"A": _TENSOR, "B": both(-2, 2)},
     reference=(lambda np, a, b, dims=None: np.linalg.tensorsolve(a, b, dims)),
     scalars=False,
+    numpy="linalg.tensorsolve: a=A b=B axes=dims",
 )
 def tensorsolve(A: Any, B: Any, dims: Any = None) -> Tensor:
     """Return X with tensordot(A, X, X.ndim) = B.

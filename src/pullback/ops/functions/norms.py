@@ -27,7 +27,7 @@ from pullback.ops.samples import both, sample
 
 
 # -- norms -----------------------------------------------------------------------------------------
-@public(vector_norm_p)
+@public(vector_norm_p, numpy="linalg.vector_norm: x axis keepdims ord")
 def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Tensor:
     """Return sum(abs(x) ** ord) ** (1 / ord) over axes, all of them by default.
 
@@ -68,6 +68,7 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any
     reference="numpy.linalg.matrix_norm",
     result_dtype="real",
     scalars=False,
+    numpy="linalg.matrix_norm: x keepdims ord",
 )
 def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Tensor:
     """Return the norm of a matrix, or of each in a stack.

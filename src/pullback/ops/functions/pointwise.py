@@ -412,6 +412,7 @@ def _wide(x: Any) -> Any:
     domain=real(-2, 2),
     reference=(lambda x, y: x * 2**y),
     methods="ldexp ldexp_",
+    numpy="ldexp: x1=x x2=other",
 )
 def ldexp(x: Any, other: Any) -> Tensor:
     """Return x * 2 ** other, exactly for integers `other` even where 2 ** other is not finite.
@@ -475,7 +476,7 @@ def _dtype(x: Any) -> Any:
     return getattr(x, "dtype", "")
 
 
-@public(round_p, methods="round")
+@public(round_p, methods="round", numpy="rint; around round: a=x decimals")
 def round(x: Any, /, *, decimals: int = 0, out: Any = None) -> Tensor:
     """Return x rounded to the nearest integer, halves to the even one; the derivative is 0.
 

@@ -39,7 +39,7 @@ _ARRAYS = frozenset(NUMPY.array_types)
 
 
 # -- matrices --------------------------------------------------------------------------------------
-@public(matmul_p, methods="matmul")
+@public(matmul_p, methods="matmul", numpy="linalg.matmul: x1 x2")
 def matmul(x1: Any, x2: Any, /) -> Tensor:
     """Return the matrix product; vectors and stacks of matrices as in PyTorch and the standard.
 
@@ -266,6 +266,7 @@ def _axis_last(op: str, name: str, x: Any, axis: int) -> Tensor:
     sample((2, 0), (2, 0)),
     reference=(lambda np, x, y, axis=-1: np.sum(np.conj(x) * y, axis=axis)),
     scalars=False,
+    numpy="linalg.vecdot: x1 x2 axis",
 )
 def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Tensor:
     """Return the sum of conj(x1) * x2 along an axis; the others broadcast.
@@ -294,7 +295,7 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Tensor:
     return reshape(product, product.shape[:-2])
 
 
-@public(outer_p, methods="outer ger")
+@public(outer_p, methods="outer ger", numpy="linalg.outer: x1 x2")
 def outer(x1: Any, x2: Any, /) -> Tensor:
     """Return the matrix of the products x1[i] * x2[j] of two vectors.
 
@@ -325,6 +326,7 @@ ger = outer
     sample((0, 2), (2,)),
     reference="numpy.kron",
     methods="kron",
+    numpy="kron: a=input b=other",
 )
 def kron(input: Any, other: Any) -> Tensor:
     """Return the Kronecker product: each element of `input` times the whole of `other`.
@@ -348,7 +350,7 @@ def kron(input: Any, other: Any) -> Tensor:
     return reshape(multiply(left, right), lengths)
 
 
-@public(cross_p)
+@public(cross_p, numpy="linalg.cross: x1 x2 axis")
 def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Tensor:
     """Return the cross product of vectors of three elements along an axis; the others broadcast.
 
@@ -404,6 +406,7 @@ def _pair(x: Any, lx: Labels, y: Any, ly: Labels, kept: set[Label]) -> tuple[Any
     sample((2, 0), (0, 3), axes=([-1], [0])),
     sample((), (2,), axes=0),
     reference=(lambda np, x, y, axes=2: np.tensordot(x, y, axes)),
+    numpy="tensordot: a=x1 b=x2 axes; linalg.tensordot: x1 x2 axes",
 )
 def tensordot(x1: Any, x2: Any, /, axes: Any = None, *, dims: Any = None) -> Tensor:
     """Return the sum of products over pairs of axes.
@@ -456,7 +459,7 @@ def _paired_axes(x1: Any, x2: Any, axes: Any) -> tuple[list[int], list[int]]:
         first, second = list(range(n - axes, n)), list(range(axes))
     else:
         try:
-            one, two = (list(part) for part in axes)
+            one, two = ([part] if isinstance(part, int) else list(part) for part in axes)
         except (TypeError, ValueError):
             required = "axes as an integer or as two sequences of integers required"
             raise ArgumentTypeError(compose("tensordot", required, repr(axes))) from None
@@ -738,6 +741,7 @@ def addbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 
     sample((0,), (0,)),
     reference="numpy.inner",
     methods="inner",
+    numpy="inner: a=input b=other",
 )
 def inner(input: Any, other: Any) -> Tensor:
     """Return the sums of products along the last axes, of every pair of the other axes.

@@ -33,6 +33,7 @@ from pullback.ops.samples import sample
     call=lambda f, x, y, z: f(x, y, z),
     multi=True,
     reference="numpy.broadcast_arrays",
+    numpy="broadcast_arrays: *args=arrays",
 )
 def broadcast_arrays(*arrays: Any) -> list[Tensor]:
     """Return views of tensors repeated to the one shape that they broadcast to.
@@ -72,6 +73,7 @@ broadcast_tensors = broadcast_arrays
     call=lambda f, x, y, **settings: f(x, y, **settings),
     multi=True,
     reference="numpy.meshgrid",
+    numpy="meshgrid: *xi=arrays indexing",
 )
 def meshgrid(*arrays: Any, indexing: str = "xy") -> list[Tensor]:
     """Return the coordinates of a grid's points, a view of one vector for each of its axes.
@@ -120,7 +122,7 @@ def meshgrid(*arrays: Any, indexing: str = "xy") -> list[Tensor]:
     ]
 
 
-@public(tile_p, lambda f, x, *, repetitions: f(x, repetitions))
+@public(tile_p, lambda f, x, *, repetitions: f(x, repetitions), numpy="tile: A=x reps=repetitions")
 def tile(x: Any, repetitions: tuple[int, ...], /) -> Tensor:
     """Return copies of `x` side by side: `repetitions` says how many along each axis.
 
@@ -168,6 +170,7 @@ def tile(x: Any, repetitions: tuple[int, ...], /) -> Tensor:
     sample((0, 2), repeats=2, axis=0),
     call=lambda f, x, *, repeats, **settings: f(x, repeats, **settings),
     reference="numpy.repeat",
+    numpy="repeat: a=x repeats axis",
 )
 def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Tensor:
     """Return `x` with each element, or each slice along `axis`, repeated in its place.

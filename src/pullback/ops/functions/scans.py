@@ -14,7 +14,7 @@ from pullback.ops.declare import composition, needs_one_library, needs_tensor, p
 from pullback.ops.functions.creation import full
 from pullback.ops.functions.data_types import astype
 from pullback.ops.functions.joining import cat, concat
-from pullback.ops.functions.manipulation import moveaxis
+from pullback.ops.functions.manipulation import broadcast_to, moveaxis
 from pullback.ops.functions.pointwise import add
 from pullback.ops.primitives.arithmetic import divide, multiply, subtract
 from pullback.ops.primitives.comparison import not_equal
@@ -25,7 +25,7 @@ from pullback.ops.samples import sample
 
 
 # -- running sums and products ---------------------------------------------------------------------
-@public(cumsum_p, methods="cumsum")
+@public(cumsum_p, methods="cumsum", numpy="cumsum: a=x axis/flat dtype")
 def cumsum(x: Any, dim: int | None = None, *, axis: int | None = None, dtype: Any = None) -> Tensor:
     """Return the running sum along an axis.
 
@@ -44,7 +44,7 @@ def cumsum(x: Any, dim: int | None = None, *, axis: int | None = None, dtype: An
     return _along("cumsum", cumsum_p.public, x, dim, dtype)
 
 
-@public(cumprod_p, methods="cumprod")
+@public(cumprod_p, methods="cumprod", numpy="cumprod: a=x axis/flat dtype")
 def cumprod(
     x: Any, dim: int | None = None, *, axis: int | None = None, dtype: Any = None
 ) -> Tensor:
@@ -76,7 +76,12 @@ _STANDARD = (
 )
 
 
-@composition(*_STANDARD, reference="numpy.cumulative_sum", scalars=False)
+@composition(
+    *_STANDARD,
+    reference="numpy.cumulative_sum",
+    scalars=False,
+    numpy="cumulative_sum: x axis dtype include_initial",
+)
 def cumulative_sum(
     x: Any,
     /,
@@ -111,7 +116,12 @@ def cumulative_sum(
     return _standard("cumulative_sum", cumsum_p.public, 0, x, axis, dtype, include_initial)
 
 
-@composition(*_STANDARD, reference="numpy.cumulative_prod", scalars=False)
+@composition(
+    *_STANDARD,
+    reference="numpy.cumulative_prod",
+    scalars=False,
+    numpy="cumulative_prod: x axis dtype include_initial",
+)
 def cumulative_prod(
     x: Any,
     /,
@@ -183,6 +193,7 @@ def logcumsumexp(x: Any, dim: int | None = None, *, axis: int | None = None) -> 
     reference=(lambda np, x, prepend, append, axis=-1, n=1: np.diff(x, n, axis, prepend, append)),
     scalars=False,
     methods="diff",
+    numpy="diff: a=x n axis prepend append",
 )
 def diff(
     x: Any, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: Any = None
@@ -198,7 +209,7 @@ def diff(
     n : int
         How often.
     prepend, append : Tensor, optional
-        What to put before and after `x` along the axis first.
+        What to put before and after `x` along the axis first; one of no axes for all of it.
 
     Raises
     ------
@@ -220,7 +231,8 @@ def diff(
     for name, part in named:
         needs_tensor("diff", part, name)
     needs_one_library("diff", *named)
-    parts = [part for _, part in named] if n else [x]
+    one = (*x.shape[:axis], 1, *x.shape[axis + 1 :])
+    parts = [p if len(p.shape) else broadcast_to(p, one) for _, p in named] if n else [x]
     result: Tensor = concat(parts, axis=axis) if len(parts) > 1 else clone(x)
     lead = (slice(None),) * axis
     change = not_equal if str(x.dtype).endswith("bool") else subtract

@@ -51,7 +51,7 @@ class UniqueInverse(NamedTuple):
     inverse_indices: Tensor
 
 
-@public(unique_all_p)
+@public(unique_all_p, numpy="unique_all: x")
 def unique_all(x: Any, /) -> UniqueAll:
     """Return the distinct values, where each is first, which each element has, and their counts.
 
@@ -71,7 +71,7 @@ def unique_all(x: Any, /) -> UniqueAll:
     return UniqueAll(*unique_all_p.public(x))
 
 
-@public(unique_counts_p)
+@public(unique_counts_p, numpy="unique_counts: x")
 def unique_counts(x: Any, /) -> UniqueCounts:
     """Return the distinct values and how many there are of each.
 
@@ -85,7 +85,7 @@ def unique_counts(x: Any, /) -> UniqueCounts:
     return UniqueCounts(*unique_counts_p.public(x))
 
 
-@public(unique_inverse_p)
+@public(unique_inverse_p, numpy="unique_inverse: x")
 def unique_inverse(x: Any, /) -> UniqueInverse:
     """Return the distinct values, and the number of its value for each element.
 
@@ -106,6 +106,7 @@ def unique_inverse(x: Any, /) -> UniqueInverse:
     domain=real(-2, 2),
     distinct=True,
     reference="numpy.unique",
+    numpy="unique_values: x",
 )
 def unique_values(x: Any, /) -> Tensor:
     """Return the distinct values, in ascending order.

@@ -61,7 +61,7 @@ def values_and_indices(x: Tensor, name: str, dim: int, keepdims: bool) -> Values
 
 
 # -- orders ----------------------------------------------------------------------------------------
-@public(argsort_p)
+@public(argsort_p, numpy="argsort: a=x axis/flat")
 def argsort(
     x: Any,
     /,
@@ -103,6 +103,7 @@ def argsort(
     sample(()),
     domain=real(-2, 2),
     distinct=True,
+    numpy="sort: a=x axis/flat",
 )
 def sort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
     """Return `x` sorted along `axis`; the gradient goes back to where each element came from.

@@ -221,6 +221,7 @@ pow_p = elementwise(
         "pb.pow(pb.tensor([2.0, 3.0]), 2)",
         "tensor([4., 9.])",
     ),
+    numpy="power",
 )
 pow = pow_p.public
 

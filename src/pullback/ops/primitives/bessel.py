@@ -126,6 +126,7 @@ i0_p = from_scipy(
     x=lambda g, x, xp: g * on(xp, i1_p)(x),
     domain=real(-2, 2),
     methods="i0 i0_",
+    numpy="i0: x",
     doc=documented(
         "Return the modified Bessel function of the first kind and order 0.",
         "pb.i0(pb.tensor([0.0, 1.0]))",

@@ -140,7 +140,7 @@ isnan = isnan_p.public
 
 # -- bits ------------------------------------------------------------------------------------------
 def _of_bits(
-    name: str, call: str, printed: str, methods: str, inputs: tuple[str, ...] = ("x", "y")
+    name: str, call: str, printed: str, methods: str, numpy: str, inputs: str = "xy"
 ) -> Primitive:
     def forward(xp: Any, *arrays: Any) -> Any:
         for given, array in zip(inputs, arrays, strict=True):
@@ -155,24 +155,25 @@ def _of_bits(
     return elementwise(
         name,
         forward,
-        inputs=inputs,
+        inputs=tuple(inputs),
         differentiable=False,
         domain=integers(0, 7),
         reference=f"numpy.{name}",
         result_dtype="int64",
         methods=methods,
+        numpy=numpy,
         doc=documented(f"Return {name}({', '.join(inputs)}) of integers.", call, printed),
     )
 
 
 bitwise_and_p, bitwise_or_p, bitwise_xor_p, bitwise_left_shift_p, bitwise_right_shift_p = (
-    _of_bits(name, f"pb.{name}(pb.tensor([5, 6]), 3)", printed, f"{name} {name}_")
-    for name, printed in (
-        ("bitwise_and", "tensor([1, 2])"),
-        ("bitwise_or", "tensor([7, 7])"),
-        ("bitwise_xor", "tensor([6, 5])"),
-        ("bitwise_left_shift", "tensor([40, 48])"),
-        ("bitwise_right_shift", "tensor([0, 0])"),
+    _of_bits(name, f"pb.{name}(pb.tensor([5, 6]), 3)", printed, f"{name} {name}_", numpy)
+    for name, printed, numpy in (
+        ("bitwise_and", "tensor([1, 2])", "bitwise_and"),
+        ("bitwise_or", "tensor([7, 7])", "bitwise_or"),
+        ("bitwise_xor", "tensor([6, 5])", "bitwise_xor"),
+        ("bitwise_left_shift", "tensor([40, 48])", "left_shift"),
+        ("bitwise_right_shift", "tensor([0, 0])", "right_shift"),
     )
 )
 bitwise_and = bitwise_and_p.public
@@ -187,6 +188,7 @@ bitwise_invert_p = _of_bits(
     "pb.bitwise_invert(pb.tensor([0, 5]))",
     "tensor([-1, -6])",
     "bitwise_not bitwise_not_",
-    ("x",),
+    "invert",
+    "x",
 )
 bitwise_invert = bitwise_not = bitwise_invert_p.public

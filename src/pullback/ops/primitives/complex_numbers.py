@@ -25,6 +25,7 @@ conj_p = elementwise(
         "pb.conj(pb.tensor([1.0 + 2.0j]))",
         "tensor([1.-2.j])",
     ),
+    numpy="conjugate",
 )
 conj = conj_p.public
 

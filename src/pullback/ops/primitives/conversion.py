@@ -37,6 +37,7 @@ clone_p = elementwise(
     reference="numpy.copy",
     methods="clone",
     doc="Return a copy that is differentiable.",
+    numpy="copy: a=x",
 )
 clone = clone_p.public
 

@@ -361,6 +361,7 @@ def _position(name: str) -> Primitive:
         ),
         reference=f"numpy.{name}",
         result_dtype="int64",
+        numpy=f"{name}: a=x axis keepdims",
         doc=f"""Return the index of the {name[3:]}imum along an axis, the first of several.
 
     Without an axis it is the index in `x` made flat.

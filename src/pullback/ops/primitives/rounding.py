@@ -37,6 +37,7 @@ abs_p = elementwise(
         "pb.abs(pb.tensor([-2.0, 0.0, 3.0]))",
         "tensor([2., 0., 3.])",
     ),
+    numpy="absolute fabs",
 )
 absolute = abs = abs_p.public
 
@@ -129,7 +130,7 @@ heaviside = heaviside_p.public
 
 
 # -- steps -----------------------------------------------------------------------------------------
-def _steps(name: str, what: str, printed: str, methods: str = "") -> Primitive:
+def _steps(name: str, what: str, printed: str, methods: str = "", numpy: str = "") -> Primitive:
     return elementwise(
         name,
         standard(name, ordered=name != "round"),
@@ -137,6 +138,7 @@ def _steps(name: str, what: str, printed: str, methods: str = "") -> Primitive:
         domain=real(0.6, 0.9),
         reference=f"numpy.{name}",
         methods=methods,
+        numpy=numpy,
         doc=documented(
             f"Return x rounded {what}; the derivative is 0 everywhere.",
             f"pb.{name}(pb.tensor([-1.5, 0.5]))",
@@ -149,7 +151,7 @@ floor_p = _steps("floor", "down", "tensor([-2.,  0.])", "floor floor_")
 floor = floor_p.public
 ceil_p = _steps("ceil", "up", "tensor([-1.,  1.])", "ceil ceil_")
 ceil = ceil_p.public
-trunc_p = _steps("trunc", "towards 0", "tensor([-1.,  0.])", "trunc trunc_ fix fix_")
+trunc_p = _steps("trunc", "towards 0", "tensor([-1.,  0.])", "trunc trunc_ fix fix_", "fix: x")
 trunc = fix = trunc_p.public
 round_p = _steps("round", "to the nearest integer, halves to the even one", "tensor([-2.,  0.])")
 

@@ -255,6 +255,7 @@ sinc_p = elementwise(
         "pb.sinc(pb.tensor([0.0, 0.5]))",
         "tensor([1.0000, 0.6366])",
     ),
+    numpy="sinc: x",
 )
 sinc = sinc_p.public
 
@@ -278,5 +279,6 @@ cbrt_p = elementwise(
         "pb.special.cbrt(pb.tensor([-8.0, 1.0], dtype=pb.float64))",
         "tensor([-2.,  1.], dtype=float64)",
     ),
+    numpy="cbrt",
 )
 cbrt = cbrt_p.public

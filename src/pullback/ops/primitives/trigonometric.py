@@ -79,6 +79,7 @@ asin_p = elementwise(
         "pb.asin(pb.tensor([0.0, 1.0]))",
         "tensor([0.0000, 1.5708])",
     ),
+    numpy="arcsin",
 )
 asin = arcsin = asin_p.public
 
@@ -96,6 +97,7 @@ acos_p = elementwise(
         "pb.acos(pb.tensor([0.0, 1.0]))",
         "tensor([1.5708, 0.0000])",
     ),
+    numpy="arccos",
 )
 acos = arccos = acos_p.public
 
@@ -113,6 +115,7 @@ atan_p = elementwise(
         "pb.atan(pb.tensor([0.0, 1.0]))",
         "tensor([0.0000, 0.7854])",
     ),
+    numpy="arctan",
 )
 atan = arctan = atan_p.public
 
@@ -182,6 +185,7 @@ asinh_p = elementwise(
         "pb.asinh(pb.tensor([0.0, 1.0]))",
         "tensor([0.0000, 0.8814])",
     ),
+    numpy="arcsinh",
 )
 asinh = arcsinh = asinh_p.public
 
@@ -200,6 +204,7 @@ acosh_p = elementwise(
         "pb.acosh(pb.tensor([1.0, 2.0]))",
         "tensor([0.0000, 1.3170])",
     ),
+    numpy="arccosh",
 )
 acosh = arccosh = acosh_p.public
 
@@ -217,6 +222,7 @@ atanh_p = elementwise(
         "pb.atanh(pb.tensor([0.0, 0.5]))",
         "tensor([0.0000, 0.5493])",
     ),
+    numpy="arctanh",
 )
 atanh = arctanh = atanh_p.public
 
@@ -260,6 +266,7 @@ atan2_p = elementwise(
         "pb.atan2(pb.tensor([1.0, 1.0]), pb.tensor([1.0, -1.0]))",
         "tensor([0.7854, 2.3562])",
     ),
+    numpy="arctan2",
 )
 atan2 = arctan2 = atan2_p.public
 _DEGREE = math.pi / 180
@@ -278,6 +285,7 @@ deg2rad_p = elementwise(
         "pb.deg2rad(pb.tensor([180.0]))",
         "tensor([3.1416])",
     ),
+    numpy="radians",
 )
 deg2rad = deg2rad_p.public
 
@@ -295,5 +303,6 @@ rad2deg_p = elementwise(
         "pb.rad2deg(pb.tensor([pb.pi]))",
         "tensor([180.])",
     ),
+    numpy="degrees",
 )
 rad2deg = rad2deg_p.public
