@@ -3,6 +3,7 @@
 import array_api_strict
 import numpy as np
 import pytest
+from tests.tensors import leaf
 
 import pullback as pb
 from pullback.errors import (
@@ -16,10 +17,6 @@ from pullback.errors import (
 
 INF, NAN = float("inf"), float("nan")
 NONE = {"reduction": "none"}
-
-
-def leaf(values):
-    return pb.tensor(values, dtype="float64", requires_grad=True)
 
 
 def gradients(result, *tensors):

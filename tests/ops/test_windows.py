@@ -3,15 +3,12 @@
 import array_api_strict
 import numpy as np
 import pytest
+from tests.tensors import leaf
 
 import pullback as pb
 from pullback.errors import ArgumentError, ArgumentTypeError, ShapeError
 
 INF, NAN = float("inf"), float("nan")
-
-
-def leaf(values):
-    return pb.tensor(values, dtype="float64", requires_grad=True)
 
 
 def gradient(result, x):

@@ -2,15 +2,12 @@
 
 import numpy as np
 import pytest
+from tests.tensors import leaf
 
 import pullback as pb
 from pullback.core.backward.api import pulled_back
 from pullback.core.backward.collect import collect
 from pullback.errors import ArgumentTypeError
-
-
-def leaf(value):
-    return pb.tensor(value, dtype=pb.float64, requires_grad=True)
 
 
 def test_what_is_differentiated_must_be_a_tensor():

@@ -1,14 +1,11 @@
 """The grad mode that rules and hooks see while the engine runs."""
 
 import pytest
+from tests.tensors import leaf
 
 import pullback as pb
 
 on = pb.is_grad_enabled
-
-
-def leaf(value=1.0):
-    return pb.tensor(value, dtype=pb.float64, requires_grad=True)
 
 
 @pytest.mark.parametrize("create_graph", [False, True])

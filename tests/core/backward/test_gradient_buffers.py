@@ -4,12 +4,9 @@ import warnings
 
 import numpy as np
 import pytest
+from tests.tensors import leaf
 
 import pullback as pb
-
-
-def leaf(data):
-    return pb.tensor(data, dtype=pb.float64, requires_grad=True)
 
 
 def ones(n=2):

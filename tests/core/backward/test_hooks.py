@@ -1,6 +1,7 @@
 """Hooks: what they may return, and passes that they start."""
 
 import pytest
+from tests.tensors import leaf
 
 import pullback as pb
 from pullback.errors import (
@@ -10,10 +11,6 @@ from pullback.errors import (
     InplaceError,
     ReleasedError,
 )
-
-
-def leaf(value):
-    return pb.tensor(value, dtype=pb.float64, requires_grad=True)
 
 
 @pytest.mark.parametrize(

@@ -7,13 +7,10 @@ import warnings
 
 import numpy as np
 import pytest
+from tests.tensors import leaf
 
 import pullback as pb
 from pullback.errors import ReleasedError
-
-
-def leaf(values):
-    return pb.tensor(values, dtype=pb.float64, requires_grad=True)
 
 
 @pb.autograd_function

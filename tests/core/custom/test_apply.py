@@ -1,10 +1,8 @@
 """`apply` of a class: what a subclass makes of it."""
 
+from tests.tensors import leaf
+
 import pullback as pb
-
-
-def leaf(value):
-    return pb.tensor(value, dtype=pb.float64, requires_grad=True)
 
 
 def test_apply_of_the_base_class_runs_the_operation():

@@ -10,13 +10,10 @@ import weakref
 
 import numpy as np
 import pytest
+from tests.tensors import leaf
 
 import pullback as pb
 from pullback.errors import GradientError, GraphError
-
-
-def leaf(value):
-    return pb.tensor(value, dtype=pb.float64, requires_grad=True)
 
 
 def weighted(names):

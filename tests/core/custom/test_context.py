@@ -2,17 +2,10 @@
 
 import numpy as np
 import pytest
+from tests.tensors import constant, leaf
 
 import pullback as pb
 from pullback.errors import InplaceError, ReleasedError
-
-
-def leaf(value):
-    return pb.tensor(value, dtype=pb.float64, requires_grad=True)
-
-
-def constant(value):
-    return pb.tensor(value, dtype=pb.float64)
 
 
 def reading(save, read, result=lambda x: x * 2.0):

@@ -1,13 +1,10 @@
 """What backward of a user's operation returns: forms that are refused, and what the error says."""
 
 import pytest
+from tests.tensors import leaf
 
 import pullback as pb
 from pullback.errors import GradientError
-
-
-def leaf(value):
-    return pb.tensor(value, dtype=pb.float64, requires_grad=True)
 
 
 def test_gradients_in_the_wrong_form_say_what_is_wrong():

@@ -1,13 +1,10 @@
 """mark_dirty, mark_non_differentiable and set_materialize_grads of ctx."""
 
 import pytest
+from tests.tensors import leaf
 
 import pullback as pb
 from pullback.errors import ArgumentTypeError, InplaceError
-
-
-def leaf(value):
-    return pb.tensor(value, dtype=pb.float64, requires_grad=True)
 
 
 @pytest.mark.parametrize("materialize", [None, True, False])

@@ -1,17 +1,9 @@
 """needs_input_grad of ctx: how it is read, and how a pass narrows it."""
 
 import pytest
+from tests.tensors import constant, leaf
 
 import pullback as pb
-
-
-def leaf(value):
-    return pb.tensor(value, dtype=pb.float64, requires_grad=True)
-
-
-def constant(value):
-    return pb.tensor(value, dtype=pb.float64)
-
 
 FLAGS = []
 

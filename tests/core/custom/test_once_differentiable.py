@@ -1,15 +1,12 @@
 """Rules marked `once_differentiable` run unrecorded; a second derivative through them raises."""
 
 import pytest
+from tests.tensors import leaf
 
 import pullback as pb
 from pullback.errors import GraphError
 
 TWICE = "differentiate twice a function that was marked with @once_differentiable"
-
-
-def leaf(data):
-    return pb.tensor(data, dtype=pb.float64, requires_grad=True)
 
 
 class OnceSquare(pb.Function):

@@ -4,18 +4,10 @@ import re
 
 import numpy as np
 import pytest
+from tests.tensors import constant, leaf
 
 import pullback as pb
 from pullback.errors import GraphError, InplaceError
-
-
-def leaf(value):
-    return pb.tensor(value, dtype=pb.float64, requires_grad=True)
-
-
-def constant(value):
-    return pb.tensor(value, dtype=pb.float64)
-
 
 # -- containers of tensors -------------------------------------------------------------------------
 HOLDERS = {

@@ -6,12 +6,9 @@ import typing
 
 import numpy as np
 import pytest
+from tests.tensors import leaf
 
 import pullback as pb
-
-
-def leaf(value):
-    return pb.tensor(value, dtype=pb.float64, requires_grad=True)
 
 
 # -- while forward runs ----------------------------------------------------------------------------

@@ -6,14 +6,11 @@ import typing
 import warnings
 
 import pytest
+from tests.tensors import leaf
 
 import pullback as pb
 from pullback.core.custom import pytree as tree
 from pullback.errors import GradientError, InplaceError
-
-
-def leaf(value):
-    return pb.tensor(value, dtype=pb.float64, requires_grad=True)
 
 
 class Layer(typing.NamedTuple):

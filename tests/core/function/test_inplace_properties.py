@@ -8,6 +8,7 @@ it, and a change makes a new flat tensor with the positions replaced. Values and
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
+from tests.tensors import leaf
 
 import pullback as pb
 from pullback.errors import InplaceError
@@ -233,10 +234,6 @@ def test_a_result_that_was_kept_and_changed_since_raises_and_is_never_silently_w
 
 
 # -- the same by hand ------------------------------------------------------------------------------
-def leaf(value):
-    return pb.tensor(value, dtype=pb.float64, requires_grad=True)
-
-
 @pytest.mark.parametrize("name", ["exponential", "tanh"])
 def test_a_change_after_an_operation_that_keeps_its_result_raises(name):
     in_place, out_of_place = KEEPING[name]

@@ -4,14 +4,11 @@ import operator
 
 import numpy as np
 import pytest
+from tests.tensors import leaf
 
 import pullback as pb
 import pullback.nn.functional as F  # noqa: N812
 from pullback.errors import DTypeError, InplaceError
-
-
-def leaf(value):
-    return pb.tensor(value, dtype=pb.float64, requires_grad=True)
 
 
 def grad(out, x):

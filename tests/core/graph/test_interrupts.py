@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.tensors import leaf
 
 import pullback as pb
 from pullback.core.backward.hooks import RUNNING
@@ -81,10 +82,6 @@ class Interrupt:
             pass
         finally:
             sys.settrace(before)
-
-
-def leaf(value):
-    return pb.tensor(value, dtype=pb.float64, requires_grad=True)
 
 
 @pb.autograd_function

@@ -7,15 +7,12 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from tests.tensors import leaf
 
 import pullback as pb
 from pullback.errors import ArgumentTypeError
 
 on = pb.is_grad_enabled
-
-
-def leaf(value=1.0):
-    return pb.tensor(value, dtype=pb.float64, requires_grad=True)
 
 
 OFF = {

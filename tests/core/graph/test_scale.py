@@ -7,6 +7,7 @@ import gc
 import sys
 
 import pytest
+from tests.tensors import leaf
 
 import pullback as pb
 
@@ -18,10 +19,6 @@ def shallow_stack():
     sys.setrecursionlimit(400)
     yield
     sys.setrecursionlimit(limit)
-
-
-def leaf(value=1.0):
-    return pb.tensor(value, dtype=pb.float64, requires_grad=True)
 
 
 class Identity(pb.Function):

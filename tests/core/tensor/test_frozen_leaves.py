@@ -3,12 +3,9 @@
 import weakref
 
 import pytest
+from tests.tensors import leaf
 
 import pullback as pb
-
-
-def leaf(value):
-    return pb.tensor(value, dtype=pb.float64, requires_grad=True)
 
 
 def test_a_leaf_that_was_switched_off_and_on_keeps_its_hooks_and_its_part_in_the_graph():

@@ -3,13 +3,10 @@
 import copy
 
 import pytest
+from tests.tensors import leaf
 
 import pullback as pb
 from pullback.errors import InplaceError
-
-
-def leaf(value):
-    return pb.tensor(value, dtype=pb.float64, requires_grad=True)
 
 
 def grad(out, x):
