@@ -31,7 +31,7 @@ from pullback.ops.declare import ELEMENTWISE, REGISTRY, Composition, Sample
 ROOT = Path(__file__).parents[1]
 # What pages link to.
 DOCUMENTS = (
-    *("*.md", "docs/*.md", "docs/images/*.svg", "bench/*.md", "tests/cases/*.md"),
+    *("*.md", "docs/*.md", "docs/images/*.svg", "bench/*.md", "tests/core/*.md"),
     *("examples/*.py", "LICENSE"),
 )
 PACKAGES = ("pullback.ops.", "pullback.nn.")

@@ -255,6 +255,7 @@ DEFINED = {
 MISTAKES = RETURNED | DEFINED
 
 
+@pytest.mark.case("F06", "F07", "F08", "F09", "F10", "F11", "F14")
 @pytest.mark.parametrize("name", MISTAKES)
 def test_a_mistake_in_an_operation_is_refused(refused, name):
     mistake, builtin, parts = MISTAKES[name]
@@ -285,6 +286,7 @@ def test_a_wrong_call_raises_the_type_error_of_python(name):
     assert leaf.grad is None
 
 
+@pytest.mark.case("F12")
 @pytest.mark.parametrize("where", ["forward", "backward"])
 def test_an_error_of_the_users_own_arrives_unchanged(where):
     class MineError(Exception):
@@ -346,6 +348,7 @@ def test_the_gradients_of_a_traversed_argument_come_in_its_structure():
     assert "parts" in str(caught.value)
 
 
+@pytest.mark.case("MD4")
 def test_marking_a_tensor_dirty_that_is_no_input_warns():
     def probe(ctx, x):
         y = x * 2

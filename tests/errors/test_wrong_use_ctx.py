@@ -216,6 +216,7 @@ CONTEXT = {
 }
 
 
+@pytest.mark.case("MD2", "MD3", "MD4", "VW9")
 @pytest.mark.parametrize("name", CONTEXT)
 def test_a_mistake_with_ctx_is_refused(refused, name):
     mistake, builtin, parts = CONTEXT[name]

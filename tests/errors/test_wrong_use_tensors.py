@@ -207,6 +207,7 @@ LEAVES = {
         RuntimeError,
         ("detach()",),
     ),
+    "copy of a result": (lambda leaf: copy.copy(leaf * 2), RuntimeError, ("detach()",)),
     "pickle of a result": (
         lambda leaf: pickle.dumps(leaf * 2),
         RuntimeError,
@@ -336,6 +337,7 @@ HOOKS = {
         RuntimeError,
         ("hook", "(3,)", "()"),
     ),
+    "hook returns a tuple": (hooked(lambda g: (g,)), TypeError, ("hook", "tuple")),
     "hook that cannot be called": (
         lambda leaf: (leaf * 2).register_hook(3),
         TypeError,
@@ -460,12 +462,39 @@ GROUPS = (ENGINE, LEAVES, INPLACE, HOOKS, TENSORS)
 MISTAKES = {name: row for group in GROUPS for name, row in group.items()}
 
 
+@pytest.mark.case(
+    "B02",
+    "B03",
+    "B07",
+    "B08",
+    "B09",
+    "B15",
+    "B16",
+    "H01",
+    "H04",
+    "H10",
+    "L01",
+    "L03",
+    "L04",
+    "ND4",
+    "S03",
+    "S08",
+    "S10",
+    "V02",
+    "V05",
+    "V06",
+    "VW6",
+    "VW7",
+    "VW8",
+    "VW11",
+)
 @pytest.mark.parametrize("name", MISTAKES)
 def test_a_mistake_with_tensors_is_refused(refused, name):
     mistake, builtin, parts = MISTAKES[name]
     refused(mistake, builtin, *parts)
 
 
+@pytest.mark.case("RG2")
 def test_reading_the_gradient_of_a_result_warns():
     leaf = pb.tensor([1.0], requires_grad=True)
     y = leaf * 2

@@ -1,5 +1,7 @@
 """Values and gradients where a function has a kink, a pole, a tie, or no number at all."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -64,6 +66,7 @@ def test_a_kink_has_one_value_and_one_gradient(name):
     assert second(function, x) == [0.0] * len(values)
 
 
+@pytest.mark.case("NU3")
 @pytest.mark.parametrize("name", ["maximum", "minimum"])
 def test_equals_share_the_gradient_of_a_maximum_by_halves(name):
     x, y = leaf(1.0, 2.0, 3.0), leaf(1.0, 3.0, 2.0)
@@ -72,6 +75,7 @@ def test_equals_share_the_gradient_of_a_maximum_by_halves(name):
     assert dy == ([0.5, 1.0, 0.0] if name == "maximum" else [0.5, 0.0, 1.0])
 
 
+@pytest.mark.case("NU2")
 @pytest.mark.parametrize("name", ["max", "min"])
 def test_equals_share_the_gradient_of_a_reduction_evenly(name):
     x = pb.tensor([[1.0, 1.0, 0.0], [2.0, 2.0, 2.0]], requires_grad=True)
@@ -103,6 +107,7 @@ POWERS = [
 ]
 
 
+@pytest.mark.case("NU1")
 @pytest.mark.parametrize(("x", "y", "value", "dx", "dy"), POWERS)
 def test_powers_are_smooth_at_zero(x, y, value, dx, dy):
     base, exponent = leaf(x), leaf(y)
@@ -171,6 +176,7 @@ def test_numpy_says_so_as_its_settings_have_it():
         pb.log(pb.tensor([0.0]))
 
 
+@pytest.mark.case("NU5")
 def test_the_branch_that_where_did_not_take_gets_exactly_zero():
     x, y = leaf(1.0, 2.0, 3.0), leaf(4.0, 5.0, 6.0)
     result = pb.where(pb.tensor([True, False, True]), x, y)
@@ -373,3 +379,52 @@ def test_parts_of_complex_numbers_are_views_with_gradients():
     assert x.real is x
     assert pb.real(x) is x
     assert x.conj().tolist() == [1.5]
+
+
+# -- conventions -----------------------------------------------------------------------------------
+@pytest.mark.case("NU1")
+def test_the_slope_of_a_power_of_zero_in_the_exponent():
+    b = leaf(-1.0, 0.0, 1.0)
+    with np.errstate(all="ignore"):
+        assert gradients(0.0**b, b) == [[-INF, 0.0, 0.0]]
+
+
+@pytest.mark.case("NU2")
+@pytest.mark.parametrize("name", ["max", "min"])
+def test_max_and_min_share_the_gradient_among_every_nan(name):
+    x = leaf(*[NAN] * 6)
+    assert gradients(getattr(x, name)(), x) == [pytest.approx([1 / 6] * 6, abs=1e-15)]
+
+
+@pytest.mark.case("NU3")
+def test_x_over_its_absolute_value_is_flat_but_at_zero():
+    x = leaf(-2.0, 0.0, 2.0)
+    with np.errstate(all="ignore"):
+        same(gradients(x / x.abs(), x)[0], [0.0, NAN, 0.0])
+
+
+@pytest.mark.case("NU3")
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("abs", r"at (0|zero)"),
+        ("sqrt", r"at (0|zero)"),
+        ("sign", r"zero|0"),
+        ("maximum", r"tie|equal"),
+        ("minimum", r"tie|equal"),
+        ("max", r"tie|equal"),
+        ("min", r"tie|equal"),
+        ("pow", r"0|zero"),
+    ],
+)
+def test_the_convention_is_written_down(name, words):
+    assert re.search(words, getattr(pb, name).__doc__)
+
+
+@pytest.mark.case("NU5")
+def test_where_spreads_nan_made_inside_the_branch_that_it_did_not_take():
+    x = leaf(0.0, 1.0, 2.0)
+    with np.errstate(all="ignore"):
+        out = pb.where(x > 0, x.log(), 0.0)
+        assert out.tolist()[:2] == [0.0, 0.0]
+        same(gradients(out, x)[0], [NAN, 1.0, 0.5])

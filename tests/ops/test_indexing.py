@@ -32,6 +32,12 @@ APART = {
     "mask of two axes": ((CUBE[0] > 5, None, slice(0)), None),
 }
 TOGETHER = {
+    "integer": 1,
+    "integer and slice": (0, slice(1, None)),
+    "stepped slices": (slice(None), slice(0, 3, 2), slice(3, None)),
+    "ellipsis then integer": (..., -1),
+    "new axis": (None, 1),
+    "mask of rows and integer": (np.array([True, False]), 2),
     "integer beside a list": (0, [0, 2]),
     "lists": ([0, 1, 1], [2, 0, 2]),
     "lists apart": ([0, 1], slice(None), [3, 1]),
@@ -60,6 +66,7 @@ def test_an_integer_apart_from_an_index_array_selects_first(name, wrap):
     assert g.tolist() == counts.tolist()
 
 
+@pytest.mark.case("IX1")
 @every_library
 @pytest.mark.parametrize("name", TOGETHER)
 def test_other_indices_read_as_numpy_does(name, wrap):
@@ -171,6 +178,7 @@ BROADCAST_VALUES = [
 ]
 
 
+@pytest.mark.case("IX2")
 @pytest.mark.parametrize(("index", "shape"), BROADCAST_VALUES, ids=str)
 def test_a_written_value_gets_its_gradient_in_its_own_shape(index, shape):
     weights = np.arange(1.0, 7.0).reshape(2, 3)
@@ -238,3 +246,52 @@ def test_writing_nothing_is_refused_where_writing_is():
 def test_a_0d_tensor_cannot_be_iterated_over():
     with pytest.raises(TypeError, match=r"^iteration: at least 1 dimension required"):
         iter(pb.tensor(1.0))
+
+
+# -- initial gradients and writes ------------------------------------------------------------------
+@pytest.mark.case("NU4")
+@pytest.mark.parametrize("index", [0, slice(3, 5), ...], ids=str)
+def test_a_broadcast_initial_gradient_of_an_index_works_and_is_not_changed(index):
+    a = pb.tensor(np.zeros((10, 10, 10)), requires_grad=True)
+    v = pb.arange(10, dtype="float64").expand(*a[index].shape)
+    expected = np.zeros((10, 10, 10))
+    expected[index] = np.arange(10.0)
+    for times in (1, 2):
+        a[index].backward(v)
+        assert a.grad.tolist() == (times * expected).tolist()
+    assert v.reshape(-1, 10)[-1].tolist() == list(range(10))
+
+
+@pytest.mark.case("IX1")
+def test_a_selection_with_repetitions_is_differentiable_twice():
+    y = pb.tensor([1.0, 2.0, 3.0], requires_grad=True)
+    (first,) = pb.autograd.grad((y[[0, 0, 2]] ** 3).sum(), y, create_graph=True)
+    assert first.tolist() == [6.0, 0.0, 27.0]
+    assert pb.autograd.grad(first.sum(), y)[0].tolist() == [12.0, 0.0, 18.0]
+
+
+@pytest.mark.case("IX2")
+@pytest.mark.parametrize("name", TOGETHER)
+def test_writing_a_constant_cuts_the_gradient_there(name):
+    index = TOGETHER[name]
+    x = cube()
+    y = x + 2
+    y[index] = 2
+    assert y._version == 1
+    values, kept = CUBE + 2, np.ones(CUBE.shape)
+    values[index], kept[index] = 2.0, 0.0
+    assert y.tolist() == values.tolist()
+    y.sum().backward()
+    assert x.grad.tolist() == kept.tolist()
+
+
+@pytest.mark.case("IX2")
+def test_written_values_get_the_gradients_of_their_places():
+    x = pb.tensor([1.0, 2.0, 3.0, 4.0], requires_grad=True)
+    value = pb.tensor([10.0, 20.0], requires_grad=True)
+    y = x + 2
+    y[pb.tensor([3, 0])] = value
+    assert y.tolist() == [20.0, 4.0, 5.0, 10.0]
+    (y * pb.tensor([1.0, 2.0, 3.0, 4.0])).sum().backward()
+    assert value.grad.tolist() == [4.0, 1.0]
+    assert x.grad.tolist() == [0.0, 2.0, 3.0, 0.0]

@@ -277,3 +277,27 @@ def test_fill_diagonal_may_begin_again():
     assert pb.zeros(2, 2, 2).fill_diagonal_(3)[1, 1, 1].item() == 3
     with pytest.raises(ValueError, match="fill_diagonal_: axes of one length required"):
         pb.zeros(2, 2, 3).fill_diagonal_(1)
+
+
+@pytest.mark.case("L07")
+def test_out_raises_while_anything_requires_grad():
+    x, y = leaf(1.0), pb.tensor([2.0])
+    for arguments, target in (((x, y), pb.tensor([0.0])), ((y, y), leaf(0.0))):
+        with pytest.raises(RuntimeError, match="out="):
+            pb.add(*arguments, out=target)
+        assert target.tolist() == [0.0]
+        assert target._version == 0
+
+
+@pytest.mark.case("L07")
+def test_out_is_fine_under_no_grad():
+    x, y, z = leaf(1.0), pb.tensor([2.0]), leaf(0.0)
+    with pb.no_grad():
+        result = pb.add(x, y, out=z)
+    assert result is z
+    assert z.tolist() == [3.0]
+    assert z._version == 1
+    assert z.requires_grad
+    plain = pb.tensor([0.0])
+    assert pb.add(y, y, out=plain) is plain
+    assert plain.tolist() == [4.0]

@@ -93,6 +93,7 @@ def test_the_default_dtype_goes_unsaid():
     assert repr(pb.tensor([1.0], dtype="float32")) == "tensor([1.], dtype=float32)"
 
 
+@pytest.mark.case("L06")
 def test_the_place_in_the_history_comes_last():
     x = pb.tensor([1.0, 2.0], requires_grad=True)
     wide = pb.tensor(2.0, dtype="float64", requires_grad=True)

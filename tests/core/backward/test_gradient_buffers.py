@@ -43,9 +43,10 @@ def same_for_both(x, y):
 SUMS = {"built-in": lambda x, y: x + y, "custom": same_for_both}
 
 
+@pytest.mark.case("AC3")
 @recorded
 @pytest.mark.parametrize("add", SUMS.values(), ids=SUMS.keys())
-def test_AC3_two_leaves_never_share_a_gradient(add, create_graph):
+def test_two_leaves_never_share_a_gradient(add, create_graph):
     x, y = leaf([1.0, 2.0]), leaf([3.0, 4.0])
     backward(add(x, y).sum(), create_graph)
     assert x.grad is not y.grad
@@ -65,9 +66,10 @@ FUNCTIONS = {
 }
 
 
+@pytest.mark.case("AC3")
 @recorded
 @pytest.mark.parametrize("function", FUNCTIONS.values(), ids=FUNCTIONS.keys())
-def test_AC3_the_gradient_that_was_passed_in_is_neither_changed_nor_kept(function, create_graph):
+def test_the_gradient_that_was_passed_in_is_neither_changed_nor_kept(function, create_graph):
     x = leaf([1.0, 2.0])
     passed = pb.tensor([5.0, 7.0], dtype=pb.float64)
     backward(function(x), create_graph, gradient=passed)
@@ -79,7 +81,7 @@ def test_AC3_the_gradient_that_was_passed_in_is_neither_changed_nor_kept(functio
 
 
 @recorded
-def test_retained_gradients_share_memory_with_nothing(create_graph):
+def test_retain_grad_shares_memory_with_nothing(create_graph):
     x = leaf([1.0, 2.0])
     y = x + 0.0
     z = y + 0.0
@@ -89,9 +91,10 @@ def test_retained_gradients_share_memory_with_nothing(create_graph):
     assert not shared(x.grad, y.grad, z.grad)
 
 
+@pytest.mark.case("AC3")
 @recorded
 @pytest.mark.parametrize("add", SUMS.values(), ids=SUMS.keys())
-def test_AC3_results_of_grad_share_memory_with_nothing(add, create_graph):
+def test_results_of_grad_share_memory_with_nothing(add, create_graph):
     x, y, g = leaf([1.0, 2.0]), leaf([3.0, 4.0]), ones()
     z = add(x, y)
     found = pb.autograd.grad(z, (x, y, z, x), g, create_graph=create_graph)
@@ -138,7 +141,7 @@ every_path = pytest.mark.parametrize("path", PATHS.values(), ids=PATHS.keys())
 
 
 @every_path
-def test_a_gradient_that_a_hook_kept_does_not_grow_with_the_leafs(path):
+def test_register_hook_may_keep_its_gradient_which_does_not_grow_with_the_leafs(path):
     x = leaf([1.0, 2.0])
     kept = []
     x.register_hook(kept.append)
@@ -167,7 +170,7 @@ def test_a_gradient_that_a_group_or_node_hook_kept_does_not_grow_with_the_leafs(
 
 
 @every_path
-def test_a_gradient_that_a_hook_returned_stays_its_own(path):
+def test_register_hook_may_return_a_tensor_of_its_own(path):
     x = leaf([1.0, 2.0])
     mine = ones()
     x.register_hook(lambda g: mine)
@@ -179,7 +182,7 @@ def test_a_gradient_that_a_hook_returned_stays_its_own(path):
     assert not shared(x.grad, mine)
 
 
-def test_a_change_in_place_of_what_a_hook_kept_reaches_nobody():
+def test_register_hook_may_change_later_what_it_kept():
     x, y = leaf([1.0, 2.0]), leaf([3.0, 4.0])
     kept = []
     z = x + y
@@ -372,3 +375,103 @@ def test_a_square_by_multiplication_shows_hooks_both_of_its_gradients():
     y.backward()
     assert seen == [[[3.0], [3.0]]]
     assert x.grad.tolist() == [6.0]
+
+
+# -- accumulation ----------------------------------------------------------------------------------
+@pytest.mark.case("AC1")
+def test_backward_accumulates_in_place_without_create_graph():
+    x = leaf(np.full((2, 2), 3.0))
+    out = (x * 4).sum()
+    out.backward(retain_graph=True)
+    held = x.grad
+    assert held.tolist() == [[4.0] * 2] * 2
+    out.backward()
+    assert x.grad is held
+    assert held.tolist() == [[8.0] * 2] * 2
+
+
+@pytest.mark.case("AC1")
+def test_backward_accumulates_into_an_assigned_gradient():
+    x = leaf([1.0, 2.0])
+    mine = pb.tensor([10.0, 20.0], dtype=pb.float64)
+    x.grad = mine
+    (x * 3).sum().backward()
+    assert x.grad is mine
+    assert mine.tolist() == [13.0, 23.0]
+
+
+@pytest.mark.case("AC1")
+def test_backward_accumulates_out_of_place_with_create_graph():
+    x = leaf([2.0])
+    out = x**3
+    with pytest.warns(UserWarning, match="create_graph"):
+        out.backward(create_graph=True)
+    held = x.grad
+    assert held.tolist() == [12.0]
+    with pytest.warns(UserWarning, match="create_graph"):
+        out.backward(create_graph=True)
+    assert x.grad is not held
+    assert held.tolist() == [12.0]
+    assert x.grad.tolist() == [24.0]
+    assert x.grad.requires_grad is True
+
+
+@pytest.mark.case("AC2")
+def test_a_gradient_that_several_consumers_share_is_not_changed():
+    x, y = leaf(np.ones((2, 2))), leaf(np.ones((2, 2)))
+    a, b, c = x + 2, y + 2, x + 2
+    add2 = (a + b) + c
+    for _ in range(4):
+        a, b, c = a * 2, b * 2, c * 2
+    out = add2 + (a + b + c)
+    out.backward(pb.ones((2, 2), dtype=pb.float64))
+    assert x.grad.tolist() == [[34.0] * 2] * 2
+    assert y.grad.tolist() == [[17.0] * 2] * 2
+
+
+@pytest.mark.case("AC3")
+def test_leaves_share_no_view_of_one_gradient():
+    x, y = leaf([[1.0, 2.0]]), leaf([[3.0], [4.0]])
+
+    class Transposed(pb.Function):
+        @staticmethod
+        def forward(ctx, x, y):
+            return x + y.t()
+
+        @staticmethod
+        def backward(ctx, grad_output):
+            return {"x": grad_output, "y": grad_output.t()}
+
+    Transposed.apply(x, y).sum().backward()
+    x.grad.mul_(100)
+    assert y.grad.tolist() == [[1.0], [1.0]]
+
+
+@pytest.mark.case("AC3")
+def test_backward_of_one_root_twice_does_not_change_the_initial_gradient():
+    # two roots that lead to one node: its buffer starts as the user's own gradient
+    x = leaf([1.0])
+    y = x * 1
+    mine = pb.tensor([5.0], dtype=pb.float64)
+    pb.autograd.backward([y, y], [mine, mine])
+    assert mine.tolist() == [5.0]
+    assert x.grad.tolist() == [10.0]
+
+
+@pytest.mark.case("AC4")
+def test_gradients_without_elements():
+    a = pb.zeros((4, 0), dtype=pb.float64, requires_grad=True)
+    b = leaf([[1.0], [2.0], [3.0], [4.0]])
+    c = a + b
+    assert tuple(c.shape) == (4, 0)
+    c.sum().backward()
+    assert tuple(a.grad.shape) == (4, 0)
+    assert b.grad.tolist() == [[0.0]] * 4
+
+
+@pytest.mark.case("AC5")
+def test_backward_with_create_graph_warns_of_the_reference_cycle_and_grad_does_not():
+    x = leaf([2.0])
+    with pytest.warns(UserWarning, match=r"backward\(\) with create_graph=True.* reference cycle"):
+        (x**3).backward(create_graph=True)
+    assert pb.autograd.grad(x**3, x, create_graph=True)[0].tolist() == [12.0]

@@ -1,7 +1,4 @@
-"""What a pass within a pass releases is missed by the outer one, with the error of a second pass.
-
-The order of passes is tested in tests/cases/test_reentrant.py.
-"""
+"""What a pass within a pass releases is missed by the outer one; the order of passes."""
 
 import warnings
 
@@ -123,3 +120,136 @@ def test_the_error_names_the_operation_and_where_it_was_recorded_if_that_is_know
     with pytest.raises(ReleasedError, match="ExpBackward: trying to") as caught:
         outer.sum().backward()
     assert "shared = x.exp()  # this line" in caught.value.__notes__[0]
+
+
+# -- the order of passes ---------------------------------------------------------------------------
+@pytest.mark.case("RE1")
+def test_a_backward_that_calls_backward_on_an_inner_graph():
+    y = leaf([[5.0, 7.0], [11.0, 13.0]])
+
+    class Reentrant(pb.Function):
+        @staticmethod
+        def forward(ctx, x):
+            with pb.enable_grad():
+                ctx.inner = x.detach().requires_grad_()
+                ctx.y = y.detach().requires_grad_()
+                ctx.product = ctx.inner * ctx.y
+            return ctx.product.detach()
+
+        @staticmethod
+        def backward(ctx, grad_output):
+            assert pb.is_grad_enabled() is False
+            with pb.enable_grad():
+                ctx.product.sum().backward()
+            return ctx.inner.grad * grad_output
+
+    x = leaf([[1.0, 2.0], [3.0, 4.0]])
+    out = Reentrant.apply(x)
+    assert out.tolist() == [[5.0, 14.0], [33.0, 52.0]]
+    out.backward(pb.tensor([[1.0, 10.0], [100.0, 1000.0]], dtype=pb.float64))
+    assert x.grad.tolist() == [[5.0, 70.0], [1100.0, 13000.0]]
+    assert y.grad is None
+
+
+@pytest.mark.case("RE3")
+def test_inner_passes_run_before_the_rest_of_the_outer_one():
+    order = []
+
+    class MyFunction(pb.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x
+
+        @staticmethod
+        def backward(ctx, grad_output):
+            order.append("MyFunction")
+            return grad_output
+
+    class Reentrant(pb.Function):
+        @staticmethod
+        def forward(ctx, x):
+            with pb.enable_grad():
+                ctx.x = x.detach().requires_grad_() - 1
+            return ctx.x.detach()
+
+        @staticmethod
+        def backward(ctx, grad_output):
+            order.append("Reentrant")
+            if ctx.x < 0:
+                return grad_output
+            with pb.enable_grad():
+                Reentrant.apply(ctx.x).backward()
+            return grad_output
+
+    a = MyFunction.apply(leaf(6.0))
+    b = Reentrant.apply(leaf(9.0))
+    (a * b).backward()
+    assert order == ["Reentrant"] * 10 + ["MyFunction"]
+
+
+@pytest.mark.case("RE5")
+def test_register_hook_of_a_result_runs_a_pass():
+    p = leaf([1.0, 2.0, 3.0])
+    tmp = p * p
+
+    def hook(grad):
+        with pb.enable_grad():
+            inner = grad.detach().requires_grad_()
+            loss = (2 * inner + 5).sum()
+            loss.backward()
+        return inner.grad + grad
+
+    tmp.register_hook(hook)
+    tmp.sum().backward()
+    assert p.grad.tolist() == [6.0, 12.0, 18.0]
+
+
+@pytest.mark.case("RE5")
+def test_register_hook_runs_a_pass_over_the_same_leaf():
+    p = leaf([2.0])
+    tmp = p * p
+    calls = []
+
+    def hook(grad):
+        calls.append(grad.item())
+        with pb.enable_grad():
+            (p * 100).backward()
+
+    tmp.register_hook(hook)
+    tmp.backward()
+    assert calls == [1.0]
+    assert p.grad.tolist() == [104.0]
+
+
+@pytest.mark.case("H09")
+def test_register_hook_calls_backward_three_levels_deep():
+    called = []
+    k, a, x = leaf([1.0]), leaf([2.0]), leaf([3.0])
+    k_graph, a_graph = k * 7, a * 5
+
+    def on_a(grad):
+        k_graph.backward()
+        called.append("a")
+
+    def on_x(grad):
+        a_graph.backward()
+        called.append("x")
+
+    k.register_hook(lambda grad: called.append("k"))
+    a.register_hook(on_a)
+    x.register_hook(on_x)
+    (2 * x).backward()
+    assert called == ["k", "a", "x"]
+    assert [t.grad.tolist() for t in (k, a, x)] == [[7.0], [5.0], [2.0]]
+
+
+def test_a_pass_that_a_hook_starts_may_release_what_the_outer_pass_needs():
+    x = leaf([1.0, 2.0])
+    changed = x * 1.0
+    changed[0].mul_(3.0)
+    double = pb.autograd_function(lambda ctx, t: t * 2.0, lambda ctx, g: {"t": g * 2.0})
+    for shared in (changed, double(x)):
+        inner, outer = shared.sum(), shared * 1.0
+        outer.register_hook(lambda g, inner=inner: inner.backward())
+        with pytest.raises(ReleasedError, match="a second time"):
+            outer.sum().backward()

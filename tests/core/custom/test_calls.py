@@ -231,7 +231,8 @@ def test_a_wrong_name_within_a_group_is_an_error():
         f(leaf(1.0), scale=leaf(2.0)).backward()
 
 
-def test_F13_setup_context_receives_arguments_with_defaults():
+@pytest.mark.case("F13")
+def test_setup_context_receives_arguments_with_defaults():
     class Power(pb.Function):
         @staticmethod
         def forward(x, y=3, *, scale=1.0):
@@ -304,6 +305,7 @@ def test_integer_tensors_are_arguments_that_need_no_gradient():
     assert x.grad.tolist() == [1.0, 1.0]
 
 
+@pytest.mark.case("F05")
 def test_without_a_tensor_that_requires_grad_nothing_is_recorded():
     f = pb.autograd_function(lambda ctx, a, b=2: a * b)
     assert f(3) == 6

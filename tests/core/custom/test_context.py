@@ -33,6 +33,7 @@ def save_all(ctx, x):
 KINDS = ["Tensor", "int", None, "Tensor", "str", None]
 
 
+@pytest.mark.case("S01", "S09")
 @pytest.mark.parametrize(
     ("read", "expected"),
     [
@@ -54,7 +55,7 @@ KINDS = ["Tensor", "int", None, "Tensor", "str", None]
         (lambda s: "lable" in s, False),
     ],
 )
-def test_saved_variables_by_attribute_key_and_position(read, expected):
+def test_saved_variables_and_saved_variable_by_attribute_key_and_position(read, expected):
     assert reading(save_all, lambda ctx: read(ctx.saved_variables)) == expected
     assert reading(save_all, lambda ctx: read(ctx.saved_variable)) == expected
 
@@ -76,7 +77,7 @@ def test_saved_tensors_are_the_tensors_alone_as_a_tuple():
     assert [t.dtype.name for t in tensors] == ["float64", "float64", "bool"]
 
 
-def test_a_second_save_replaces_the_first():
+def test_save_for_backward_again_replaces_the_first():
     def save(ctx, x):
         ctx.save_for_backward(x, old=1)
         ctx.save_for_backward(new=2)
@@ -101,7 +102,7 @@ SAVES = {
 
 @pytest.mark.parametrize("later", SAVES)
 @pytest.mark.parametrize("first", SAVES)
-def test_each_call_may_save_other_values_than_the_first(first, later):
+def test_save_for_backward_of_other_values_than_in_the_first_call(first, later):
     found = {}
 
     def forward(ctx, x, w, saves):
@@ -134,7 +135,7 @@ def test_each_call_may_save_other_values_than_the_first(first, later):
         }
 
 
-def test_many_values_are_saved_and_read():
+def test_save_for_backward_of_many_values():
     def forward(ctx, x):
         ctx.save_for_backward(*[x * i for i in range(40)], last=x)
         return x.clone()
@@ -150,13 +151,13 @@ def test_many_values_are_saved_and_read():
         assert x.grad.item() == 78.0 * 2.0
 
 
-def test_nothing_saved_is_empty():
+def test_saved_variables_of_nothing_are_empty():
     assert reading(lambda ctx, x: None, lambda ctx: tuple(ctx.saved_variables)) == ()
     assert reading(lambda ctx, x: None, lambda ctx: ctx.saved_tensors) == ()
     assert reading(save_all, lambda ctx: bool(ctx.saved_variables))
 
 
-def test_other_objects_come_back_themselves():
+def test_saved_variables_give_other_objects_back_themselves():
     objects = {"a": object(), "b": print, "c": {"d": [1]}, "f": 2 + 3j}
     found = reading(
         lambda ctx, x: ctx.save_for_backward(**objects), lambda ctx: list(ctx.saved_variables)
@@ -164,7 +165,7 @@ def test_other_objects_come_back_themselves():
     assert all(a is b for a, b in zip(found, objects.values(), strict=True))
 
 
-def test_saved_values_can_be_read_in_forward_too():
+def test_saved_variables_can_be_read_in_forward_too():
     found = []
 
     @pb.autograd_function
@@ -178,7 +179,7 @@ def test_saved_values_can_be_read_in_forward_too():
 
 
 @pytest.mark.parametrize("name", ["keys", "values", "items", "get", "index", "count", "names"])
-def test_any_name_can_be_saved_and_read_by_attribute(name):
+def test_save_for_backward_takes_any_name(name):
     assert reading(
         lambda ctx, x: ctx.save_for_backward(**{name: "mine"}),
         lambda ctx: getattr(ctx.saved_variables, name),
@@ -209,7 +210,7 @@ def test_a_position_out_of_range_is_an_index_error():
     assert reading(save_all, read)
 
 
-def test_a_saved_input_keeps_its_node():
+def test_save_for_backward_of_an_input_keeps_its_node():
     def rule(ctx, grad_output):
         assert ctx.saved_variables.x.requires_grad
         assert ctx.saved_variables.x.grad_fn.name() == "MulBackward"
@@ -258,7 +259,7 @@ def saving_x(read):
 
 
 @pytest.mark.parametrize("read", READS.values(), ids=READS.keys())
-def test_a_saved_input_that_was_changed_raises_when_read_in_any_way(read):
+def test_saved_variables_of_a_changed_input_raise_when_read_in_any_way(read):
     x = leaf([1.0, 2.0])
     y = x * 1.0
     z = saving_x(read)(y)
@@ -407,9 +408,10 @@ READ_LATER = {
 }
 
 
+@pytest.mark.case("S02")
 @pytest.mark.parametrize("read", READ_LATER.values(), ids=READ_LATER.keys())
 @pytest.mark.parametrize("which", [0, 1], ids=["forward's ctx", "backward's ctx"])
-def test_S02_reading_after_backward_is_the_second_time_error(read, which):
+def test_reading_after_backward_is_the_second_time_error(read, which):
     y = stash(leaf([1.0]))
     y.backward()
     with pytest.raises(ReleasedError) as caught:
@@ -421,8 +423,9 @@ def test_S02_reading_after_backward_is_the_second_time_error(read, which):
     assert "retain_graph=True" in text
 
 
+@pytest.mark.case("S02")
 @pytest.mark.parametrize("read", READ_LATER.values(), ids=READ_LATER.keys())
-def test_S02_reading_after_the_graph_was_freed_raises_too(read):
+def test_reading_after_the_graph_was_freed_raises_too(read):
     y = stash(leaf([1.0]))
     assert read(KEPT[0]) is not None
     del y
@@ -430,8 +433,9 @@ def test_S02_reading_after_the_graph_was_freed_raises_too(read):
         read(KEPT[0])
 
 
+@pytest.mark.case("S02")
 @pytest.mark.parametrize("read", READ_LATER.values(), ids=READ_LATER.keys())
-def test_S02_a_retained_graph_can_be_read_again(read):
+def test_a_retained_graph_can_be_read_again(read):
     y = stash(leaf([1.0]))
     y.backward(retain_graph=True)
     assert read(KEPT[0]) is not None
@@ -498,7 +502,7 @@ def test_a_tensor_attribute_keeps_its_node():
     assert (g.item(), pb.autograd.grad(g, x)[0].item()) == (6.0, 2.0)
 
 
-def test_saved_values_behave_as_a_mapping_and_as_a_sequence():
+def test_saved_variables_are_a_mapping_and_a_sequence():
     seen = []
 
     def forward(ctx, t, *more):
@@ -531,3 +535,57 @@ def test_a_saved_detached_argument_that_was_changed_in_place_since_is_an_error()
     y.mul_(5.0)
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         z.sum().backward()
+
+
+@pytest.mark.case("S05")
+def test_save_for_backward_of_a_result_keeps_its_node_and_output_nr():
+    edges = []
+
+    @pb.autograd_function
+    def two(ctx, x):
+        low, high = x * 2, x * 3
+        ctx.save_for_backward(low=low, high=high)
+        return low, high
+
+    @two.backward
+    def _(ctx, g_low, g_high):
+        with pb.enable_grad():
+            for saved in (ctx.saved_variables.low, ctx.saved_variables.high):
+                node, index = (saved * 1.0).grad_fn.next_functions[0]
+                edges.append((saved.grad_fn is node, index, saved.output_nr))
+        return {"x": 2 * g_low + 3 * g_high}
+
+    x = leaf(1.0)
+    low, high = two(x)
+    assert low.grad_fn is high.grad_fn
+    (low + high).backward()
+    assert x.grad.item() == 5.0
+    assert edges == [(True, 0, 0), (True, 1, 1)]
+
+
+SQUARES = {
+    "built-in": lambda x: x * x,
+    "saves nothing": lambda x: x + 3.0,
+    "custom": lambda x: saving_x(READS["attribute"])(x),
+    "custom, saves nothing": pb.autograd_function(lambda ctx, x: x + 3.0, lambda ctx, g: {"x": g}),
+}
+
+
+@pytest.mark.case("S03")
+@pytest.mark.parametrize("name", SQUARES)
+def test_retain_graph_lets_backward_run_again_and_without_it_raises(name):
+    x = leaf(0.5)
+    y = SQUARES[name](x)
+    for times in (1, 2, 3):
+        y.backward(retain_graph=times < 3)
+        assert x.grad.item() == times
+    with pytest.raises(ReleasedError, match="backward through the graph a second time"):
+        y.backward()
+
+
+@pytest.mark.case("S04")
+def test_create_graph_releases_nothing():
+    x = leaf(3.0)
+    y = saving_x(READS["attribute"])(x)
+    pb.autograd.grad(y, x, create_graph=True)
+    assert pb.autograd.grad(y, x)[0].item() == 6.0

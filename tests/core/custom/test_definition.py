@@ -105,6 +105,7 @@ STYLES = {
 every_style = pytest.mark.parametrize("op", STYLES.values(), ids=STYLES.keys())
 
 
+@pytest.mark.case("F01")
 @every_style
 def test_every_style_gives_the_same_value_and_gradients(op):
     x, w, b = leaf([[1.0, 2.0], [3.0, 4.0]]), leaf([[2.0, 3.0]]), leaf([10.0])
@@ -116,6 +117,7 @@ def test_every_style_gives_the_same_value_and_gradients(op):
     assert b.grad.tolist() == [3.0]
 
 
+@pytest.mark.case("N03")
 @every_style
 def test_every_style_leaves_out_an_absent_argument(op):
     x, w = pb.ones(2, 2, dtype=pb.float64), leaf([[2.0, 3.0]])
@@ -134,6 +136,7 @@ def test_every_style_takes_keywords_in_any_order(op):
     assert w.grad.tolist() == [[1.0, 1.0]]
 
 
+@pytest.mark.case("F01")
 @every_style
 def test_every_style_differentiates_twice(op):
     x, w = leaf([[1.0, 2.0]]), leaf([[2.0, 3.0]])
@@ -218,6 +221,7 @@ def test_ctx_may_have_any_name():
     assert list(inspect.signature(f).parameters) == ["ctx"]
 
 
+@pytest.mark.case("F19")
 @pytest.mark.parametrize(
     ("op", "name"),
     [
@@ -229,7 +233,7 @@ def test_ctx_may_have_any_name():
     ],
     ids=["named", "decorated", "two functions", "class", "split class"],
 )
-def test_F19_the_node_is_named_after_the_operation(op, name):
+def test_the_node_is_named_after_the_operation(op, name):
     y = op(leaf([[1.0, 2.0]]), leaf([[2.0, 3.0]]))
     assert y.grad_fn.name() == name
     assert f"grad_fn=<{name}>" in repr(y)
@@ -369,7 +373,8 @@ def test_a_function_without_a_signature_is_refused_when_defined():
         pb.autograd_function(lambda ctx, x: x, max)
 
 
-def test_F11_defining_both_backward_and_vjp_is_an_error():
+@pytest.mark.case("F11")
+def test_defining_both_backward_and_vjp_is_an_error():
     with pytest.raises(ArgumentError, match="both 'backward' and 'vjp' is not allowed"):
 
         class Both(pb.Function):
@@ -378,8 +383,9 @@ def test_F11_defining_both_backward_and_vjp_is_an_error():
             vjp = staticmethod(backward)
 
 
+@pytest.mark.case("F11")
 @pytest.mark.parametrize("style", ["function", "class"])
-def test_F11_without_a_rule_the_operation_runs_and_asking_for_its_gradient_names_it(style):
+def test_without_a_rule_the_operation_runs_and_asking_for_its_gradient_names_it(style):
     def ruleless(ctx, x):
         return x * 2.0
 

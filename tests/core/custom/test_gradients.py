@@ -1,7 +1,7 @@
 """What backward of a user's operation returns: forms that are refused, and what the error says."""
 
 import pytest
-from tests.tensors import leaf
+from tests.tensors import constant, leaf
 
 import pullback as pb
 from pullback.errors import GradientError
@@ -33,3 +33,64 @@ def test_names_that_several_arguments_share_are_ambiguous():
     )
     with pytest.raises(pb.AutogradError, match="ambiguous"):
         f(leaf(2.0), **{"args[0]": leaf(3.0)}).backward()
+
+
+@pytest.mark.case("F03")
+@pytest.mark.parametrize("nothing", [None, {"x": None}, (None,)], ids=["bare", "named", "tuple"])
+def test_backward_returning_none_leaves_grad_none(nothing):
+    f = pb.autograd_function(lambda ctx, x: x * 1, lambda ctx, g: nothing)
+    x = leaf([2.0, 3.0])
+    f(x).backward(constant([1.0, 1.0]))
+    assert x.grad is None
+    f(x**2).backward(constant([1.0, 1.0]))
+    assert x.grad is None
+    f(x).sum().backward()
+    assert x.grad is None
+    assert pb.autograd.grad(f(x).sum(), x, allow_unused=True) == (None,)
+
+
+@pytest.mark.case("F07")
+def test_a_gradient_of_another_floating_dtype_is_cast():
+    op = pb.autograd_function(lambda ctx, x: x * 2, lambda ctx, g: {"x": constant([1.0, 3.0])})
+    x = pb.tensor([1.0, 2.0], dtype=pb.float32, requires_grad=True)
+    op(x).sum().backward()
+    assert (x.grad.dtype, x.grad.tolist()) == (pb.float32, [1.0, 3.0])
+
+
+@pytest.mark.case("F08", "F10")
+@pytest.mark.parametrize(
+    "returned",
+    [
+        lambda g: (g * 6, None, g * 2),
+        lambda g: (g * 6, None, None),
+        lambda g: (g * 6, None, None, None, None),
+        lambda g: {"c": g * 2, "x": g * 6},
+    ],
+    ids=["dropped", "none", "trailing nones", "by name"],
+)
+def test_the_gradient_of_a_tensor_that_needs_none_is_dropped(returned):
+    scaled = pb.autograd_function(lambda ctx, x, k, c: x * k * c, lambda ctx, g: returned(g))
+    x, c = leaf(1.0), constant(3.0)
+    scaled(x, 2, c).backward()
+    assert (x.grad.item(), c.grad) == (6.0, None)
+
+
+@pytest.mark.case("F20")
+def test_engine_does_no_multiplication_of_its_own():
+    class Careless(pb.Function):
+        """A square whose rule ignores the incoming gradient."""
+
+        @staticmethod
+        def forward(ctx, v):
+            ctx.save_for_backward(v=v)
+            return v * v
+
+        @staticmethod
+        def backward(ctx, grad_output):
+            return {"v": 2 * ctx.saved_variables.v}
+
+    x = leaf(3.0)
+    out = Careless.apply(x) * Careless.apply(x)
+    assert out.item() == 81.0
+    out.backward()
+    assert x.grad.item() == 12.0

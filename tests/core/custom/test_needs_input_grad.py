@@ -38,24 +38,27 @@ def forget():
     FLAGS.clear()
 
 
-def test_N01_flags_say_which_arguments_need_a_gradient_in_forward_and_backward():
+@pytest.mark.case("N01")
+def test_needs_input_grad_in_forward_and_backward():
     y = affine(leaf(1.0), constant(2.0), 5, leaf(3.0))
     y.backward()
     assert FLAGS == [(True, False, False, True)] * 2
 
 
-def test_flags_of_defaults_numbers_and_integer_tensors_are_false():
+def test_needs_input_grad_of_defaults_numbers_and_integer_tensors_is_false():
     affine(leaf(1.0), 2.0, pb.tensor(1)).backward()
     assert FLAGS == [(True, False, False, False)] * 2
 
 
-def test_flags_are_false_under_no_grad():
+@pytest.mark.case("F17")
+def test_needs_input_grad_is_false_under_no_grad():
     with pb.no_grad():
         affine(leaf(1.0), leaf(2.0))
     assert FLAGS == [(False, False, False, False)]
 
 
-def test_N02_flags_in_backward_are_narrowed_by_grad():
+@pytest.mark.case("N02")
+def test_needs_input_grad_is_narrowed_by_grad():
     x, w, b = leaf(1.0), leaf(2.0), leaf(3.0)
     y = affine(x, w, b=b)
     (gw,) = pb.autograd.grad(y, w, retain_graph=True)
@@ -70,7 +73,7 @@ def test_N02_flags_in_backward_are_narrowed_by_grad():
     assert [g.item() for g in (gw, gx, gb)] == [1.0, 2.0, 1.0]
 
 
-def test_flags_in_backward_are_narrowed_by_the_inputs_of_backward():
+def test_needs_input_grad_is_narrowed_by_the_inputs_of_backward():
     x, w = leaf(1.0), leaf(2.0)
     affine(x, w).backward(inputs=[w])
     assert FLAGS[1:] == [(False, True, False, False)]
@@ -78,13 +81,13 @@ def test_flags_in_backward_are_narrowed_by_the_inputs_of_backward():
     assert w.grad.item() == 1.0
 
 
-def test_flags_are_narrowed_for_an_argument_further_from_the_inputs():
+def test_needs_input_grad_is_narrowed_further_from_the_inputs():
     x, w = leaf(1.0), leaf(2.0)
     pb.autograd.grad(affine(x * 2.0, w * w).exp(), w)
     assert FLAGS[1:] == [(False, True, False, False)]
 
 
-def test_flags_are_narrowed_in_a_recorded_backward_too():
+def test_needs_input_grad_is_narrowed_in_a_recorded_backward_too():
     x, w = leaf(1.0), leaf(2.0)
     (g,) = pb.autograd.grad(affine(x, w), w, create_graph=True)
     assert FLAGS[1:] == [(False, True, False, False)]
@@ -112,7 +115,7 @@ def test_a_name_left_out_because_its_flag_is_false_is_no_error():
     assert (a.grad.item(), b.grad) == (7.0, None)
 
 
-def test_an_unknown_flag_lists_the_arguments():
+def test_needs_input_grad_of_an_unknown_name_lists_the_arguments():
     def rule(ctx, grad_output):
         with pytest.raises(AttributeError, match=r"wieght.*x, weight"):
             ctx.needs_input_grad.wieght  # noqa: B018

@@ -41,15 +41,17 @@ def _(ctx, grad_output):
 once = pytest.mark.parametrize("op", [OnceSquare.apply, once_square], ids=["class", "decorated"])
 
 
+@pytest.mark.case("F14")
 @once
-def test_F14_a_rule_marked_once_differentiable_gives_first_gradients_unrecorded(op):
+def test_a_rule_marked_once_differentiable_gives_first_gradients_unrecorded(op):
     x = leaf([3.0, 4.0])
     op(x).sum().backward()
     assert x.grad.tolist() == [6.0, 8.0]
 
 
+@pytest.mark.case("F14")
 @once
-def test_F14_a_second_derivative_through_a_tracked_incoming_gradient_raises(op):
+def test_a_second_derivative_through_a_tracked_incoming_gradient_raises(op):
     x = leaf(3.0)
     y = op(x)
     (g,) = pb.autograd.grad(y * y, x, create_graph=True)
@@ -58,8 +60,9 @@ def test_F14_a_second_derivative_through_a_tracked_incoming_gradient_raises(op):
         g.backward()
 
 
+@pytest.mark.case("F14")
 @once
-def test_F14_a_second_derivative_through_a_constant_incoming_gradient_raises_too(op):
+def test_a_second_derivative_through_a_constant_incoming_gradient_raises_too(op):
     x = leaf(3.0)
     (g,) = pb.autograd.grad(op(x), x, create_graph=True)
     assert g.item() == 6.0

@@ -214,6 +214,7 @@ def test_an_array_that_was_passed_to_forward_is_a_constant(save, read, passed):
         assert pb.autograd.grad(g.sum(), x)[0].tolist() == [18.0, 60.0]
 
 
+@pytest.mark.case("S04")
 def test_a_saved_result_may_be_used():
     @pb.autograd_function
     def exponential(ctx, x):
@@ -342,7 +343,7 @@ MARKED = {
 
 
 @pytest.mark.parametrize(("save", "read"), MARKED.values(), ids=MARKED.keys())
-def test_a_saved_result_marked_non_differentiable_is_refused_in_a_recorded_backward(save, read):
+def test_mark_non_differentiable_of_a_saved_result_is_refused_in_a_recorded_backward(save, read):
     cube = cube_with_marked_square(save, read)
     x = leaf(2.0)
     assert pb.autograd.grad(cube(x)[0], x)[0].item() == 12.0
@@ -373,7 +374,7 @@ def test_a_saved_integer_result_is_untracked_in_a_recorded_backward():
     assert pb.autograd.grad(first, x)[0].tolist() == [12.0]
 
 
-def test_an_input_that_is_returned_and_marked_is_still_an_input_to_the_rule():
+def test_mark_non_differentiable_of_an_input_leaves_it_one_to_the_rule():
     def forward(ctx, x):
         ctx.mark_non_differentiable(x)
         ctx.save_for_backward(x=x)

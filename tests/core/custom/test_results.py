@@ -6,7 +6,7 @@ import typing
 
 import numpy as np
 import pytest
-from tests.tensors import leaf
+from tests.tensors import constant, leaf
 
 import pullback as pb
 
@@ -34,8 +34,9 @@ class UserError(Exception):
     """Raised by the user."""
 
 
+@pytest.mark.case("F12")
 @pytest.mark.parametrize("mode", [True, False], ids=["grad", "no_grad"])
-def test_F12_an_exception_in_forward_reaches_the_caller_with_modes_restored(mode):
+def test_an_exception_in_forward_reaches_the_caller_with_modes_restored(mode):
     error = UserError("as it was")
 
     @pb.autograd_function
@@ -427,6 +428,7 @@ def test_the_gradient_of_one_output_in_nested_containers_comes_in_them_in_every_
     assert seen == [list, list]
 
 
+@pytest.mark.case("F17")
 def test_under_no_grad_an_argument_returned_unchanged_is_as_detached():
     same = pb.autograd_function(lambda ctx, t: t, lambda ctx, g: {"t": g * 2.0})
     x = pb.tensor([1.0, 2.0], requires_grad=True)
@@ -435,3 +437,116 @@ def test_under_no_grad_an_argument_returned_unchanged_is_as_detached():
     assert not y.requires_grad
     y.add_(1.0)
     assert (x.tolist(), x._version) == ([2.0, 3.0], 1)
+
+
+# -- which tensor a result is ----------------------------------------------------------------------
+@pytest.mark.case("F02")
+@pytest.mark.parametrize(
+    ("data", "weights", "expected"),
+    [(4.0, 1.0, 2.0), ([4.0], [1.0], [2.0]), ([4.0, 5.0], [1.0, 10.0], [2.0, 20.0])],
+)
+def test_forward_may_return_its_input_unchanged(data, weights, expected):
+    class Twice(pb.Function):
+        @staticmethod
+        def forward(ctx, input):
+            return input
+
+        @staticmethod
+        def backward(ctx, grad_output):
+            return 2 * grad_output
+
+    x = leaf(data)
+    out = Twice.apply(x)
+    assert out is not x
+    assert out.grad_fn.name() == "TwiceBackward"
+    assert out.grad_fn.next_functions[0][0].variable is x
+    assert x.is_leaf
+    assert x.grad_fn is None
+    out.backward(constant(weights))
+    assert x.grad.shape == x.shape
+    assert x.grad.tolist() == expected
+
+
+@pytest.mark.case("F04")
+def test_numbers_strings_and_none_pass_through_forward_and_backward_gets_none_for_them():
+    def forward(ctx, t1, t2, scale, t3):
+        ctx.scale = scale
+        ctx.save_for_backward(t1, t2, t3)
+        return scale, (t1 + t2 * t3) * scale, None, True, (t1 * t2 + t3) * scale, "bar", t1
+
+    def backward(ctx, *grads):
+        assert [g is None for g in grads] == [True, False, True, True, False, True, False]
+        _, a, _, _, b, _, c = grads
+        t1, t2, t3 = ctx.saved_tensors
+        return (a + b * t2) * ctx.scale + c, (a * t3 + b * t1) * ctx.scale, None, None
+
+    t1, t2 = leaf([1.0, 2.0]), leaf([3.0, 4.0])
+    out = pb.autograd_function(forward, backward)(t1, t2, 7, pb.tensor([5.0, 6.0]))
+    assert (out[0], out[2], out[3], out[5]) == (7, None, True, "bar")
+    tensors = [out[1], out[4], out[6]]
+    assert [t.tolist() for t in tensors] == [[112.0, 182.0], [56.0, 98.0], [1.0, 2.0]]
+    pb.autograd.backward([t.sum() for t in tensors])
+    assert t1.grad.tolist() == [29.0, 36.0]  # 7 + 7 * t2 + 1
+    assert t2.grad.tolist() == [42.0, 56.0]  # 7 * t3 + 7 * t1
+
+
+slots_seen = []
+
+
+class TwoOfOne(pb.Function):
+    """2 * x, the same tensor returned twice."""
+
+    @staticmethod
+    def forward(ctx, x):
+        out = 2 * x
+        return out, out
+
+    @staticmethod
+    def backward(ctx, g1, g2):
+        slots_seen.append((g1.item(), g2.item()))
+        return {"x": 2 * g1 + 2 * g2}
+
+
+@pytest.mark.case("F15")
+@pytest.mark.parametrize(("weight", "received", "slope"), [(1.0, 2.0, 4.0), (10.0, 11.0, 22.0)])
+def test_the_same_tensor_returned_twice_is_one_object(weight, received, slope):
+    slots_seen.clear()
+    x = leaf(3.0)
+    a, b = TwoOfOne.apply(x)
+    assert a is b
+    assert a.item() == 6.0
+    (a + weight * b).backward()
+    assert x.grad.item() == slope
+    assert [sorted(pair) for pair in slots_seen] == [[0.0, received]]
+
+
+@pytest.mark.case("F15")
+def test_the_same_tensor_returned_twice_has_derivatives_of_every_order():
+    x = leaf(3.0)
+    a, b = TwoOfOne.apply(x)
+    (first,) = pb.autograd.grad(a * b, x, create_graph=True)  # 4 x^2
+    assert (first.item(), pb.autograd.grad(first, x)[0].item()) == (24.0, 8.0)
+
+
+@pytest.mark.case("F16")
+def test_a_leaf_that_forward_returns_counts_its_own_uses_alone():
+    class PassAndAdd(pb.Function):
+        @staticmethod
+        def forward(ctx, a, b):
+            return a, a + b
+
+        @staticmethod
+        def backward(ctx, ga, gb):
+            return {"a": ga + gb, "b": gb}
+
+    x, y = leaf([1.0, 2.0]), leaf([3.0, 4.0])
+    q, p = PassAndAdd.apply(x, y)
+    assert q is not x
+    assert q.tolist() == [1.0, 2.0]
+    assert p.tolist() == [4.0, 6.0]
+    seen = []
+    q.register_hook(lambda g: seen.append(g.tolist()))
+    (q + p + x).sum().backward()
+    assert seen == [[1.0, 1.0]]
+    assert x.grad.tolist() == [3.0, 3.0]
+    assert y.grad.tolist() == [1.0, 1.0]

@@ -3,9 +3,11 @@
 import traceback
 
 import numpy as np
-from tests.core.debug.detecting import NAN, Divides, error_of, leaf, passes, tensor
+import pytest
+from tests.core.debug.detecting import NAN, Divides, detecting, error_of, leaf, passes, tensor
 
 import pullback as pb
+from pullback.errors import GradientError
 
 
 def on_arrays(x, y):
@@ -133,3 +135,40 @@ def test_nan_that_a_user_rule_masks_is_no_anomaly():
         return x.grad.tolist()
 
     assert passes(program) == [1.0, 1.0]
+
+
+class MyFunc(pb.Function):
+    """x + y, whose backward returns a NaN for one of them."""
+
+    @staticmethod
+    def forward(ctx, x, y, fail_first):
+        ctx.fail_first = fail_first
+        return x + y
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        bad = grad_output.clone()
+        bad[0] = float("nan")
+        if ctx.fail_first:
+            return bad, None, None
+        return None, bad, None
+
+
+@pytest.mark.case("AN1")
+@pytest.mark.parametrize("inside", [True, False], ids=["forward inside", "forward outside"])
+@pytest.mark.parametrize(("fail_first", "position"), [(True, "0th"), (False, "1th")])
+def test_detect_anomaly_names_the_output_and_the_line_of_a_forward_inside_it(
+    fail_first, position, inside
+):
+    x = leaf([1.0, 2.0])
+    with pb.set_detect_anomaly(False) if not inside else detecting():
+        out = MyFunc.apply(x, x, fail_first).sum()
+    message = f"Function 'MyFuncBackward' returned nan values in its {position} output."
+    expected = "(?s)MyFunc.apply.*Error detected in|Error detected in MyFuncBackward.*MyFunc.apply"
+    with (
+        pytest.warns(UserWarning, match=expected if inside else "No forward pass information"),
+        pytest.raises(GradientError, match=message),
+        detecting(),
+    ):
+        out.backward()
+    assert x.grad is None

@@ -99,7 +99,9 @@ def test_an_error_outside_of_the_mode_shows_the_line_that_was_recorded_in_it():
     assert "passes(lambda: leaf([1.0]).exp())" in caught.value.__notes__[0]
 
 
-def test_the_error_of_a_changed_saved_value_shows_the_recorded_line():
+@pytest.mark.case("AN2")
+@pytest.mark.parametrize("check_nan", [True, False])
+def test_the_error_of_a_changed_saved_value_shows_the_recorded_line(check_nan):
     def program():
         y = leaf([1.0]) * 1.0
         z = y.exp()
@@ -109,7 +111,7 @@ def test_the_error_of_a_changed_saved_value_shows_the_recorded_line():
     with (
         pytest.warns(UserWarning, match="Error detected in ExpBackward"),
         pytest.raises(InplaceError) as caught,
-        detecting(),
+        detecting(check_nan=check_nan),
     ):
         program()
     assert "z = y.exp()" in caught.value.__notes__[0]

@@ -27,7 +27,7 @@ from pullback.errors import GradientError
 
 
 # -- options --------------------------------------------------------------------------------------
-def test_infinities_can_be_allowed():
+def test_allow_inf_allows_infinities():
     def program():
         x = leaf([0.0, 1.0])
         y = x.log()
@@ -39,7 +39,8 @@ def test_infinities_can_be_allowed():
     assert message.startswith("mul: a finite result was required, got nan in 1 of 2")
 
 
-def test_the_check_of_values_can_be_switched_off():
+@pytest.mark.case("AN3")
+def test_check_nan_switches_the_check_of_values_off():
     def program():
         x = leaf([0.0, -1.0])
         y = (x.log() + to_nan(x)).sum()
@@ -53,7 +54,8 @@ def test_the_check_of_values_can_be_switched_off():
     assert passes(program, check_nan=False) == [True, True]
 
 
-def test_modes_nest_and_the_inner_one_holds():
+@pytest.mark.case("AN3")
+def test_detect_anomaly_nests_and_the_inner_one_holds():
     x = leaf([0.0, 1.0])
     with detecting():
         with pb.set_detect_anomaly(False):
@@ -64,11 +66,14 @@ def test_modes_nest_and_the_inner_one_holds():
             x.log()
         with detecting(check_nan=False):
             x.log()
+            with detecting(check_nan=True), pytest.raises(GradientError, match="log: a finite"):
+                x.log()
+            x.log()
         with pytest.raises(GradientError, match="log: a finite result"):
             x.log()
 
 
-def test_anomaly_mode_and_grad_modes_combine():
+def test_detect_anomaly_and_grad_modes_combine():
     x = leaf([1.0])
     with detecting(check_nan=False), pb.no_grad():
         assert not Divides.apply(x, False).requires_grad
@@ -77,7 +82,7 @@ def test_anomaly_mode_and_grad_modes_combine():
     assert "traceback" not in Divides.apply(x, False).grad_fn.metadata
 
 
-def test_the_switch_works_at_once_and_as_a_decorator():
+def test_set_detect_anomaly_works_at_once_and_as_a_decorator():
     x = leaf([0.0, 1.0])
     pb.set_detect_anomaly(True)
     with pytest.raises(GradientError, match="log: a finite result"):
@@ -94,7 +99,7 @@ def test_the_switch_works_at_once_and_as_a_decorator():
         program()
 
 
-def test_a_decorated_generator_or_coroutine_is_checked_in_its_own_body_alone():
+def test_detect_anomaly_decorates_generators_and_coroutines():
     constant = tensor([0.0, 1.0])
 
     @detecting()
@@ -129,7 +134,7 @@ def files_run_by(program):
     return files
 
 
-def test_outside_of_the_mode_no_code_of_it_runs():
+def test_outside_of_detect_anomaly_no_code_of_it_runs():
     x = leaf([[0.0, 1.0], [2.0, 3.0]])
 
     def program():
@@ -194,3 +199,14 @@ def test_a_block_that_ends_leaves_the_block_of_another_thread_alone():
     thread.join()
     assert found == [True, False]
     assert not is_detecting()
+
+
+@pytest.mark.case("AN2")
+def test_detect_anomaly_warns_once():
+    x = leaf([2.0])
+    with pytest.warns(UserWarning, match="Anomaly Detection has been enabled.*only.*for debugging"):
+        mode = pb.detect_anomaly()
+    with mode:
+        (x * x).backward()
+        (x * x).backward()
+    assert x.grad.tolist() == [8.0]

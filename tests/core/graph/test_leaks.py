@@ -7,6 +7,7 @@ says how many objects only the collector could free: there must be none.
 import gc
 import weakref
 
+import numpy as np
 import pytest
 from tests.core.graph.sample_graphs import GRAPHS, SavesInput, SavesOutput, alive, leaf, nodes_of
 
@@ -17,8 +18,9 @@ pytestmark = pytest.mark.usefixtures("no_collector")
 every_graph = pytest.mark.parametrize("graph", GRAPHS.values(), ids=GRAPHS.keys())
 
 
+@pytest.mark.case("DG3")
 @every_graph
-def test_DG3_a_graph_is_freed_when_its_result_is_dropped_before_backward(graph):
+def test_a_graph_is_freed_when_its_result_is_dropped_before_backward(graph):
     x = leaf()
     root = graph(x)
     nodes = nodes_of(root)
@@ -28,8 +30,9 @@ def test_DG3_a_graph_is_freed_when_its_result_is_dropped_before_backward(graph):
     assert gc.collect() == 0
 
 
+@pytest.mark.case("DG3", "S05", "DG4")
 @every_graph
-def test_DG3_a_graph_is_freed_when_its_result_is_dropped_after_backward(graph):
+def test_a_graph_is_freed_when_its_result_is_dropped_after_backward(graph):
     x = leaf()
     root = graph(x)
     nodes = nodes_of(root)
@@ -40,8 +43,9 @@ def test_DG3_a_graph_is_freed_when_its_result_is_dropped_after_backward(graph):
     assert gc.collect() == 0
 
 
+@pytest.mark.case("DG3")
 @every_graph
-def test_DG3_a_graph_is_freed_after_a_backward_that_retained_it(graph):
+def test_a_graph_is_freed_after_a_backward_that_retained_it(graph):
     x = leaf()
     root = graph(x)
     nodes = nodes_of(root)
@@ -60,8 +64,9 @@ TWICE_DIFFERENTIABLE = [
 ]
 
 
+@pytest.mark.case("DG3")
 @pytest.mark.parametrize("name", TWICE_DIFFERENTIABLE)
-def test_DG3_a_recorded_backward_is_freed_with_its_gradient(name):
+def test_a_recorded_backward_is_freed_with_its_gradient(name):
     x = leaf()
     root = GRAPHS[name](x)
     (first,) = pb.autograd.grad(root, x, create_graph=True)
@@ -132,7 +137,8 @@ def test_dropping_the_result_releases_what_ctx_saved(how):
     assert WATCHED[0]() is None
 
 
-def test_S11_operations_keep_nothing_alive_that_their_gradient_does_not_need():
+@pytest.mark.case("S11")
+def test_operations_keep_nothing_alive_that_their_gradient_does_not_need():
     x = leaf()
     y = x * 2.0
     memory = array_of(y)
@@ -242,8 +248,9 @@ def capture_own_node(y):
     own.register_hook(hook)
 
 
+@pytest.mark.case("DG3")
 @pytest.mark.parametrize("register", [capture_own_tensor, capture_own_node])
-def test_DG3_only_a_hook_that_captures_what_it_hangs_on_makes_a_cycle_and_gc_frees_it(register):
+def test_only_a_hook_that_captures_what_it_hangs_on_makes_a_cycle_and_gc_frees_it(register):
     def graph(x):
         y = x * 2.0
         register(y)
@@ -270,3 +277,81 @@ def test_a_view_keeps_its_base_only_as_long_as_it_lives():
     assert tensor() is None
     assert memory() is None
     assert gc.collect() == 0
+
+
+@pytest.mark.case("DG3")
+def test_a_leaf_that_nobody_holds_is_freed_at_once():
+    x = leaf([1.0])
+    out = x * x
+    out.backward(retain_graph=True)
+    alive = weakref.ref(x)
+    accumulator = out.grad_fn.next_functions[0][0]
+    assert accumulator.variable is x
+    del x  # a graph does not keep its leaves alive: nobody could see their gradient
+    assert alive() is None
+    assert accumulator.variable is None
+    out.backward()
+
+
+@pytest.mark.case("DG3")
+def test_a_saved_value_is_released_right_after_backward():
+    array = np.array([2.0, 3.0])
+    x, other = leaf([1.0, 1.0]), pb.asarray(array)
+    out = (x * other).sum()
+    saved = weakref.ref(array)
+    del array, other
+    assert saved() is not None
+    out.backward(retain_graph=True)
+    assert saved() is not None
+    out.backward()
+    assert saved() is None
+    assert x.grad.tolist() == [4.0, 6.0]
+
+
+@pytest.mark.case("DG4")
+def test_the_collector_may_run_inside_a_destructor():
+    class CollectOnDelete:
+        def __call__(self, grad_inputs, grad_outputs):
+            return None
+
+        def __del__(self):
+            gc.collect()
+
+    for _ in range(10):
+        x = leaf([1.0])
+        y = SavesInput.apply(x)
+        y.grad_fn.register_hook(CollectOnDelete())
+        y.backward()
+        del y
+        assert x.grad.tolist() == [2.0]
+
+
+@pytest.mark.case("S12")
+@pytest.mark.parametrize("run_backward", [False, True])
+def test_cycle_through_the_context_is_left_to_the_collector(run_backward):
+    @pb.autograd_function
+    def tagged(ctx, x, meta):
+        out = x.clone()
+        ctx.meta = meta
+        ctx.save_for_backward(out=out)
+        return out
+
+    @tagged.backward
+    def _(ctx, grad_output):
+        assert ctx.meta["foo"].item() == 3.14
+        return {"x": grad_output * ctx.saved_variables.out}
+
+    def make():
+        a, meta = leaf(3.14), {}
+        out = tagged(a, meta)
+        meta["foo"] = out
+        if run_backward:
+            out.sum().backward()
+            assert a.grad.item() == 3.14
+        return weakref.ref(out)
+
+    ref = make()
+    # A backward that does not retain the graph lets go of ctx, and so breaks the cycle at once.
+    assert (ref() is None) is run_backward
+    gc.collect()
+    assert ref() is None

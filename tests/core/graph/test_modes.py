@@ -4,6 +4,7 @@ import functools
 import inspect
 
 import pytest
+from tests.core.graph.grad_modes import every_decorator, every_off
 from tests.tensors import leaf
 
 import pullback as pb
@@ -12,33 +13,13 @@ from pullback.errors import ArgumentTypeError
 on = pb.is_grad_enabled
 
 
-OFF = {
-    "no_grad": lambda: pb.no_grad(),
-    "set_grad_enabled": lambda: pb.set_grad_enabled(False),
-    "inference_mode": lambda: pb.inference_mode(),
-}
-DECORATORS = {
-    "no_grad": pb.no_grad,
-    "no_grad()": pb.no_grad(),
-    "inference_mode": pb.inference_mode,
-    "inference_mode()": pb.inference_mode(),
-    "inference_mode(True)": pb.inference_mode(True),
-}
-every_off = pytest.mark.parametrize("off", OFF.values(), ids=OFF.keys())
-every_decorator = pytest.mark.parametrize("decorate", DECORATORS.values(), ids=DECORATORS.keys())
-
-
-@pytest.fixture(autouse=True)
-def modes_are_as_they_were():
-    yield
-    left = on()
-    pb.set_grad_enabled(True)
-    assert left
+pytestmark = pytest.mark.usefixtures("modes_as_they_were")
 
 
 # -- blocks ----------------------------------------------------------------------------------------
+@pytest.mark.case("G01")
 @every_off
-def test_G01_a_block_records_nothing_and_ends(off):
+def test_no_grad_as_a_block_records_nothing_and_ends(off):
     x = leaf()
     with off():
         assert not on()
@@ -56,7 +37,8 @@ def test_G01_a_block_records_nothing_and_ends(off):
     assert x.requires_grad
 
 
-def test_G01_nested_blocks_restore_the_outer_mode():
+@pytest.mark.case("G01")
+def test_no_grad_and_enable_grad_nest():
     x, states = leaf(), []
 
     def note():
@@ -77,7 +59,8 @@ def test_G01_nested_blocks_restore_the_outer_mode():
     assert states == [False, True, True, True, False, True, False]
 
 
-def test_G01_one_block_object_can_be_used_again_and_inside_itself():
+@pytest.mark.case("G01")
+def test_no_grad_object_can_be_used_again_and_inside_itself():
     block = pb.no_grad()
     for _ in range(2):
         with block:
@@ -90,7 +73,8 @@ def test_G01_one_block_object_can_be_used_again_and_inside_itself():
         assert on()
 
 
-def test_G01_a_leaf_made_in_a_block_can_require_grad():
+@pytest.mark.case("G01")
+def test_no_grad_lets_a_new_leaf_require_grad():
     with pb.no_grad():
         w = pb.ones(2, requires_grad=True)
         v = (w * 2.0).requires_grad_()
@@ -100,7 +84,7 @@ def test_G01_a_leaf_made_in_a_block_can_require_grad():
     assert v.grad.tolist() == [1.0, 1.0]
 
 
-def test_in_place_change_of_a_leaf_is_allowed_in_a_block():
+def test_no_grad_allows_a_change_of_a_leaf_in_place():
     w = leaf([1.0, 2.0])
     with pb.no_grad():
         w.sub_(1.0)
@@ -110,7 +94,8 @@ def test_in_place_change_of_a_leaf_is_allowed_in_a_block():
     assert w.requires_grad
 
 
-def test_G03_set_grad_enabled_acts_at_once_until_it_is_called_again():
+@pytest.mark.case("G03")
+def test_set_grad_enabled_acts_at_once_until_it_is_called_again():
     x = leaf()
     pb.set_grad_enabled(False)
     assert not on()
@@ -120,7 +105,8 @@ def test_G03_set_grad_enabled_acts_at_once_until_it_is_called_again():
     assert (x * 2.0).requires_grad
 
 
-def test_G03_set_grad_enabled_called_inside_a_block_lasts_until_the_block_ends():
+@pytest.mark.case("G03")
+def test_set_grad_enabled_called_inside_a_block_lasts_until_the_block_ends():
     with pb.set_grad_enabled(False):
         pb.set_grad_enabled(True)
         assert on()
@@ -138,14 +124,16 @@ def test_G03_set_grad_enabled_called_inside_a_block_lasts_until_the_block_ends()
     assert on()
 
 
-def test_G03_set_grad_enabled_as_a_block_restores_the_mode_before_it():
+@pytest.mark.case("G03")
+def test_set_grad_enabled_as_a_block_restores_the_mode_before_it():
     with pb.no_grad():
         with pb.set_grad_enabled(True):
             assert on()
         assert not on()
 
 
-def test_G03_set_grad_enabled_made_before_its_block_restores_the_mode_before_both():
+@pytest.mark.case("G03")
+def test_set_grad_enabled_made_before_its_block_restores_the_mode_before_both():
     block = pb.set_grad_enabled(False)
     assert not on()
     with block:
@@ -159,7 +147,7 @@ def test_set_grad_enabled_takes_anything_true_or_false(flag):
         assert on() is bool(flag)
 
 
-def test_inference_mode_can_be_switched_off():
+def test_is_inference_mode_enabled_in_inference_mode_and_when_it_is_switched_off():
     with pb.inference_mode():
         assert pb.is_inference_mode_enabled()
         with pb.inference_mode(False):
@@ -172,8 +160,9 @@ def test_inference_mode_can_be_switched_off():
 
 
 # -- decorated functions ---------------------------------------------------------------------------
+@pytest.mark.case("G01")
 @every_decorator
-def test_G01_a_decorated_function_runs_in_the_mode_and_keeps_its_name(decorate):
+def test_no_grad_decorates_a_function_which_keeps_its_name(decorate):
     @decorate
     def f(x, *, scale=2.0):
         """Return x * scale."""
@@ -187,18 +176,7 @@ def test_G01_a_decorated_function_runs_in_the_mode_and_keeps_its_name(decorate):
     assert on()
 
 
-@every_decorator
-def test_a_decorated_function_restores_the_mode_on_an_error(decorate):
-    @decorate
-    def f():
-        raise ValueError("out")
-
-    with pytest.raises(ValueError, match="out"):
-        f()
-    assert on()
-
-
-def test_decorating_calls_or_changes_nothing():
+def test_no_grad_as_a_decorator_calls_or_changes_nothing():
     calls = []
     for decorate in (pb.no_grad, pb.no_grad(), pb.enable_grad):
         decorate(lambda: calls.append(1))
@@ -208,7 +186,8 @@ def test_decorating_calls_or_changes_nothing():
     assert calls == []
 
 
-def test_G03_enable_grad_and_set_grad_enabled_decorate_too():
+@pytest.mark.case("G03")
+def test_enable_grad_and_set_grad_enabled_decorate_too():
     @pb.enable_grad
     def records(x):
         return (x * 2.0).requires_grad
@@ -233,7 +212,7 @@ def test_G03_enable_grad_and_set_grad_enabled_decorate_too():
 
 
 @every_decorator
-def test_methods_classmethods_and_recursion(decorate):
+def test_no_grad_decorates_methods_classmethods_and_recursion(decorate):
     class Model:
         factor = 3.0
 
@@ -262,7 +241,7 @@ def test_methods_classmethods_and_recursion(decorate):
     assert countdown(5) == 5
 
 
-def test_a_partial_and_a_callable_object_can_be_decorated():
+def test_no_grad_decorates_a_partial_and_a_callable_object():
     class Doubles:
         def __call__(self, x):
             return x * 2.0
@@ -272,12 +251,12 @@ def test_a_partial_and_a_callable_object_can_be_decorated():
 
 
 @pytest.mark.parametrize("decorate", [pb.no_grad(), pb.enable_grad()])
-def test_only_callables_can_be_decorated(decorate):
+def test_no_grad_decorates_callables_alone(decorate):
     with pytest.raises(ArgumentTypeError, match=r"must be callable, got int"):
         decorate(3)
 
 
-def test_a_switch_that_was_used_as_a_block_can_be_used_again():
+def test_set_grad_enabled_object_can_be_used_again():
     switch = pb.set_grad_enabled(False)
     with switch:
         assert not pb.is_grad_enabled()
@@ -287,3 +266,30 @@ def test_a_switch_that_was_used_as_a_block_can_be_used_again():
     assert pb.is_grad_enabled()
     assert switch(pb.is_grad_enabled)() is False
     assert pb.is_grad_enabled()
+
+
+MODES = {
+    "no_grad": pb.no_grad,
+    "enable_grad": pb.enable_grad,
+    "inference_mode": pb.inference_mode,
+    "set_grad_enabled": lambda: pb.set_grad_enabled(False),
+}
+
+
+@pytest.mark.case("G04")
+@pytest.mark.parametrize("enter", MODES.values(), ids=MODES.keys())
+@pytest.mark.parametrize("outer", [True, False])
+def test_grad_mode_is_restored_when_a_block_or_a_function_is_left_by_an_error(enter, outer):
+    with pb.set_grad_enabled(outer):
+        with pytest.raises(KeyError, match="left"), enter():
+            raise KeyError("left")
+        assert pb.is_grad_enabled() is outer
+
+        @enter()
+        def fail():
+            raise KeyError("left")
+
+        with pytest.raises(KeyError, match="left"):
+            fail()
+        assert pb.is_grad_enabled() is outer
+    assert pb.is_grad_enabled() is True

@@ -7,6 +7,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from tests.core.graph.grad_modes import every_decorator, every_off
 from tests.tensors import leaf
 
 import pullback as pb
@@ -15,33 +16,13 @@ from pullback.errors import ArgumentTypeError
 on = pb.is_grad_enabled
 
 
-OFF = {
-    "no_grad": lambda: pb.no_grad(),
-    "set_grad_enabled": lambda: pb.set_grad_enabled(False),
-    "inference_mode": lambda: pb.inference_mode(),
-}
-DECORATORS = {
-    "no_grad": pb.no_grad,
-    "no_grad()": pb.no_grad(),
-    "inference_mode": pb.inference_mode,
-    "inference_mode()": pb.inference_mode(),
-    "inference_mode(True)": pb.inference_mode(True),
-}
-every_off = pytest.mark.parametrize("off", OFF.values(), ids=OFF.keys())
-every_decorator = pytest.mark.parametrize("decorate", DECORATORS.values(), ids=DECORATORS.keys())
-
-
-@pytest.fixture(autouse=True)
-def modes_are_as_they_were():
-    yield
-    left = on()
-    pb.set_grad_enabled(True)
-    assert left
+pytestmark = pytest.mark.usefixtures("modes_as_they_were")
 
 
 # -- generators ------------------------------------------------------------------------------------
+@pytest.mark.case("G02")
 @every_decorator
-def test_G02_a_generators_body_has_its_mode_and_the_consumer_keeps_its_own(decorate):
+def test_no_grad_decorates_a_generator_whose_consumer_keeps_its_own_mode(decorate):
     inside, outside = [], []
 
     @decorate
@@ -64,7 +45,8 @@ def test_G02_a_generators_body_has_its_mode_and_the_consumer_keeps_its_own(decor
     assert outside == [True] * 3
 
 
-def test_G02_a_consumer_may_change_its_mode_between_steps():
+@pytest.mark.case("G02")
+def test_a_consumer_may_change_its_mode_between_steps():
     @pb.no_grad
     def numbers():
         for i in range(4):
@@ -83,7 +65,8 @@ def test_G02_a_consumer_may_change_its_mode_between_steps():
     assert on()
 
 
-def test_G02_two_generators_interleave():
+@pytest.mark.case("G02")
+def test_two_generators_interleave():
     @pb.no_grad
     def off():
         while True:
@@ -100,7 +83,8 @@ def test_G02_two_generators_interleave():
     assert states == [False, True, False, False, True, False]
 
 
-def test_G02_values_are_sent_into_a_generator():
+@pytest.mark.case("G02")
+def test_values_are_sent_into_a_generator():
     @pb.no_grad
     def echo():
         received = []
@@ -118,7 +102,8 @@ def test_G02_values_are_sent_into_a_generator():
     assert stop.value.value == ["a", "b", "c"]
 
 
-def test_G02_exceptions_are_thrown_into_a_generator():
+@pytest.mark.case("G02")
+def test_exceptions_are_thrown_into_a_generator():
     @pb.no_grad
     def stubborn():
         caught = 0
@@ -140,7 +125,8 @@ def test_G02_exceptions_are_thrown_into_a_generator():
         next(generator)
 
 
-def test_G02_a_generator_is_closed_in_its_mode():
+@pytest.mark.case("G02")
+def test_a_generator_is_closed_in_its_mode():
     ended = []
 
     @pb.no_grad
@@ -208,7 +194,8 @@ def test_yield_from_a_decorated_generator():
 
 
 # -- coroutines and tasks --------------------------------------------------------------------------
-def test_G02_a_coroutine_has_its_mode_and_its_caller_keeps_its_own():
+@pytest.mark.case("G02")
+def test_no_grad_decorates_a_coroutine_whose_caller_keeps_its_own_mode():
     @pb.no_grad
     async def slow(x):
         first = on()
@@ -233,7 +220,8 @@ def test_a_decorated_coroutine_function_is_still_one():
     assert asyncio.run(f()) is False
 
 
-def test_G02_an_exception_in_a_coroutine_reaches_its_caller_with_the_mode_restored():
+@pytest.mark.case("G02")
+def test_an_exception_in_a_coroutine_reaches_its_caller_with_the_mode_restored():
     @pb.no_grad
     async def fails():
         await asyncio.sleep(0)
@@ -269,8 +257,9 @@ def test_a_cancelled_coroutine_ends_in_its_mode():
     assert ended == [False]
 
 
+@pytest.mark.case("G02")
 @every_decorator
-def test_G02_an_asynchronous_generator_is_refused_with_the_way_out(decorate):
+def test_no_grad_refuses_an_asynchronous_generator_with_the_way_out(decorate):
     async def numbers(n):
         for i in range(n):
             yield i
@@ -303,7 +292,8 @@ def test_a_mode_opened_inside_an_asynchronous_generator_leaves_its_consumer_alon
     assert inside == [False] * 6
 
 
-def test_G05_tasks_do_not_see_each_others_modes():
+@pytest.mark.case("G05")
+def test_tasks_do_not_see_each_others_modes():
     async def worker(off, turns):
         states = []
         with pb.set_grad_enabled(not off):
@@ -370,15 +360,17 @@ def in_thread(fn):
     return found[0]
 
 
+@pytest.mark.case("G05")
 @every_off
-def test_G05_a_new_thread_starts_recording_whatever_its_creator_does(off):
+def test_a_new_thread_starts_recording_whatever_its_creator_does(off):
     with off():
         assert in_thread(on) is True
         assert in_thread(lambda: leaf().exp().requires_grad) is True
         assert not on()
 
 
-def test_G05_a_mode_set_in_a_thread_stays_there():
+@pytest.mark.case("G05")
+def test_a_mode_set_in_a_thread_stays_there():
     def switch_off():
         pb.set_grad_enabled(False)
         return on()

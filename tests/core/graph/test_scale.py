@@ -5,6 +5,7 @@ The tests marked stress take their millions; the others show the same at a tenth
 
 import gc
 import sys
+import weakref
 
 import pytest
 from tests.tensors import leaf
@@ -80,8 +81,9 @@ VALUES_AND_SLOPES = {
 }
 
 
+@pytest.mark.case("DG2")
 @pytest.mark.parametrize("kind", CHAINS)
-def test_DG2_a_long_chain_runs_backward_and_is_dropped(kind):
+def test_a_long_chain_runs_backward_and_is_dropped(kind):
     x = leaf()
     y = chain(x, LENGTHS[kind], CHAINS[kind])
     y.backward()
@@ -221,7 +223,8 @@ class Reentrant(pb.Function):
         return {"x": grad_output}
 
 
-def test_RE2_backward_inside_backward_goes_deep_and_again():
+@pytest.mark.case("RE2")
+def test_backward_inside_backward_goes_deep_and_again():
     x = leaf()
     Reentrant.apply(x, 2_000).backward()
     assert x.grad.item() == 2_001.0
@@ -230,6 +233,7 @@ def test_RE2_backward_inside_backward_goes_deep_and_again():
     assert x.grad.item() == 201.0
 
 
+@pytest.mark.case("RE4")
 def test_an_error_deep_inside_reaches_the_caller_and_leaves_the_engine_usable():
     x = leaf()
     y = Reentrant.apply(x, 300, ValueError("at the bottom"))
@@ -302,3 +306,36 @@ def test_backward_calls_grow_linearly_with_the_nodes(kind):
     calls(10, CHAINS[kind])  # what first calls make
     few, more, many = (calls(n, CHAINS[kind]) for n in (1_000, 2_000, 11_000))
     assert many - few == 10 * (more - few)
+
+
+@pytest.mark.case("DG2")
+def test_each_node_runs_exactly_once():
+    x = leaf(1.0)
+    y = x
+    runs = [0] * 50
+
+    def counter(i):
+        def hook(grad_inputs, grad_outputs):
+            runs[i] += 1
+
+        return hook
+
+    for i in range(50):
+        y = y + y
+        y.grad_fn.register_hook(counter(i))
+    y.backward()
+    assert x.grad.item() == 2.0**50
+    assert runs == [1] * 50
+
+
+@pytest.mark.case("DG1")
+@pytest.mark.parametrize("kind", CHAINS)
+def test_a_long_chain_is_dropped_without_backward(kind):
+    y = CHAINS[kind](leaf())
+    y.grad_fn.metadata["witness"] = witness = Identity()
+    alive = weakref.ref(witness)
+    del witness
+    y = chain(y, LENGTHS[kind], CHAINS[kind])
+    assert alive() is not None
+    del y
+    assert alive() is None

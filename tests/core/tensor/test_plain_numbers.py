@@ -10,7 +10,7 @@ import pullback as pb
 
 
 @pytest.mark.parametrize("convert", [float, math.sin, complex, pb.Tensor.item, pb.Tensor.tolist])
-def test_in_eager_code_a_number_of_a_tensor_that_requires_grad_is_silent(convert):
+def test_item_and_tolist_and_float_of_a_tensor_that_requires_grad_are_silent(convert):
     leaf = pb.tensor(2.0, requires_grad=True)
     for x in (leaf, leaf * 1.0):
         with warnings.catch_warnings():

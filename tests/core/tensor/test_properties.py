@@ -12,15 +12,16 @@ def leaf(*values):
 
 
 # -- shape, kind and memory ------------------------------------------------------------------------
-def test_size_dim_and_kind():
+def test_size_numel_dim_ndim_is_floating_point_and_is_complex():
     x = pb.zeros((2, 3))
     assert (x.size, x.size(), x.size(0), x.size(-1)) == (6, (2, 3), 2, 3)
-    assert x.dim() == 2
+    assert (x.dim(), x.ndim, x.numel(), len(x)) == (2, 2, 6, 2)
     assert x.is_floating_point()
+    assert not x.is_complex()
     assert not pb.tensor([1]).is_floating_point()
 
 
-def test_a_tensor_tells_of_its_memory_and_kind():
+def test_itemsize_nbytes_nelement_ndimension_and_other_names_of_torch():
     x = pb.zeros(2, 3, dtype="float64")
     assert (x.itemsize, x.element_size(), x.nbytes) == (8, 8, 48)
     assert (x.is_cpu, x.is_cuda, x.get_device()) == (True, False, -1)
@@ -38,7 +39,7 @@ def test_a_tensor_tells_of_its_memory_and_kind():
 
 
 # -- values and gradients --------------------------------------------------------------------------
-def test_a_gradient_can_be_deleted():
+def test_grad_can_be_deleted():
     x = leaf(1.0)
     (x * 2.0).sum().backward()
     del x.grad
@@ -52,6 +53,11 @@ def test_data_is_the_values_without_history():
     assert x.tolist() == [5.0, 2.0]
     with pytest.raises(ArgumentTypeError, match="data: must be a Tensor, got list"):
         x.data = [1.0, 2.0]
+
+
+def test_data_array_is_the_array_in_the_box():
+    array = np.ones(2)
+    assert pb.asarray(array).data_array() is array
 
 
 def test_dlpack_shares_values_without_history():

@@ -3,7 +3,7 @@
 import copy
 
 import pytest
-from tests.tensors import leaf
+from tests.tensors import constant, leaf
 
 import pullback as pb
 from pullback.errors import InplaceError
@@ -205,3 +205,179 @@ def test_a_result_that_shows_an_argument_keeps_its_graph_when_that_is_switched_o
     y.requires_grad_()
     part.backward()
     assert x.grad.tolist() == [1.0]
+
+
+# -- changes of a base, a view and its siblings ----------------------------------------------------
+@pytest.mark.case("VW1")
+def test_change_of_a_view_by_a_tracked_factor():
+    root, factor = leaf([[1.0, 2.0], [3.0, 4.0]]), leaf(5.0)
+    x = root.clone()
+    x[0:1].mul_(factor)
+    assert x.tolist() == [[5.0, 10.0], [3.0, 4.0]]
+    x.sum().backward()
+    assert root.grad.tolist() == [[5.0, 5.0], [1.0, 1.0]]
+    assert factor.grad.item() == 3.0
+
+
+@pytest.mark.case("VW2")
+def test_change_of_a_view_reaches_its_sibling():
+    root = ones_leaf()
+    x = root.clone()
+    v1, v2 = x[0:1], x[0:1]
+    v1 *= 2
+    assert v2.tolist() == [[2.0, 2.0]]
+    v2.sum().backward()
+    assert root.grad.tolist() == [[2.0, 2.0], [0.0, 0.0]]
+
+
+@pytest.mark.case("VW3")
+def test_change_of_a_view_of_a_view():
+    root = ones_leaf()
+    x = root.clone()
+    v1 = x[0:1]
+    v2 = v1[:, 1:2]
+    v2 *= 2
+    assert v1.tolist() == [[1.0, 2.0]]
+    x.sum().backward()
+    assert root.grad.tolist() == [[1.0, 2.0], [1.0, 1.0]]
+
+
+@pytest.mark.case("VW3")
+def test_change_through_a_transposed_view():
+    root = leaf([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+    x = root.clone()
+    x.t()[0:1] *= 10  # x's first column
+    assert x.tolist() == [[10.0, 2.0], [30.0, 4.0], [50.0, 6.0]]
+    x.sum().backward()
+    assert root.grad.tolist() == [[10.0, 1.0], [10.0, 1.0], [10.0, 1.0]]
+
+
+@pytest.mark.case("VW4")
+def test_a_tracked_change_of_a_view_makes_the_base_require_grad():
+    a, b = constant([2.0, 5.0]), leaf([3.0])
+    v = a[1:2].mul_(b)
+    assert a.requires_grad
+    assert a.tolist() == [2.0, 15.0]
+    assert grad(v.sum() + (a * constant([7.0, 11.0])).sum(), b) == [60.0]
+
+
+@pytest.mark.case("VW5")
+def test_change_of_the_base_reaches_an_earlier_view():
+    x = constant([[1.0, 2.0], [3.0, 4.0]])
+    v = x[1]
+    assert not v.requires_grad
+    r = leaf([[1.0, 1.0], [1.0, 1.0]])
+    x.add_(r)
+    assert v.requires_grad
+    assert v.tolist() == [4.0, 5.0]
+    assert grad(v.sum(), r) == [[0.0, 0.0], [1.0, 1.0]]
+
+
+@pytest.mark.case("VW7")
+@pytest.mark.parametrize(
+    "parts",
+    [lambda x: x.unbind(0), lambda x: x.split(1), lambda x: x.chunk(2)],
+    ids=["unbind", "split", "chunk"],
+)
+def test_one_of_several_views_of_one_op_refuses_change(
+    parts,
+):
+    root = leaf([[1.0, 2.0], [3.0, 4.0]])
+    x = root.clone()
+    first, second = parts(x)
+    with pytest.raises(RuntimeError, match="output of a function that returns multiple views"):
+        first.mul_(2)
+    assert x.tolist() == [[1.0, 2.0], [3.0, 4.0]]
+    (first * 3 + second).sum().backward()
+    assert root.grad.tolist() == [[3.0, 3.0], [1.0, 1.0]]
+
+
+@pytest.mark.case("VW8")
+@pytest.mark.parametrize("tracked", [True, False])
+def test_a_view_made_under_no_grad_may_be_changed_where_nothing_is_recorded(tracked):
+    x = pb.tensor([1.0, 2.0], requires_grad=tracked).clone()
+    with pb.no_grad():
+        view = x[:]
+    with pb.set_grad_enabled(not tracked):
+        view.add_(1)
+    assert x.tolist() == [2.0, 3.0]
+
+
+@pytest.mark.case("VW9")
+@pytest.mark.parametrize(
+    ("forward", "rule", "gradient"),
+    [
+        (lambda ctx, x: x[:], lambda ctx, g: g * 3, [6.0, 6.0]),
+        (lambda ctx, x: x[1:], lambda ctx, g: pb.cat([g * 0, g * 3]), [0.0, 6.0]),
+    ],
+    ids=["whole", "slice"],
+)
+def test_a_view_that_forward_returned_may_be_used(forward, rule, gradient):
+    x = leaf([1.0, 2.0])
+    out = pb.autograd_function(forward, rule, name="part")(x.clone())
+    assert out.grad_fn.name() == "partBackward"
+    (out * 2).sum().backward()
+    assert x.grad.tolist() == gradient
+
+
+@pytest.mark.case("VW9")
+def test_clone_made_inside_a_custom_function_may_be_changed():
+    calls = []
+
+    @pb.autograd_function
+    def copied(ctx, x):
+        return x[:].clone()
+
+    @copied.backward
+    def _(ctx, grad_output):
+        calls.append(1)
+        return {"x": grad_output * 3}
+
+    x = leaf([1.0, 2.0])
+    out = copied(x.clone())
+    out.mul_(5)
+    assert out.tolist() == [5.0, 10.0]
+    out.sum().backward()
+    assert calls == [1]
+    assert x.grad.tolist() == [15.0, 15.0]
+
+
+@pytest.mark.case("VW10")
+def test_assignment_into_a_view_of_a_view():
+    a = leaf([[1.0], [1.0], [1.0]])
+    b = 2 * a
+    c = b.view(3, 1)
+    c[0][0] = 3
+    assert b.tolist() == [[3.0], [2.0], [2.0]]
+    c.sum().backward()
+    assert a.grad.tolist() == [[0.0], [2.0], [2.0]]
+
+
+def ones_leaf():
+    return leaf([[1.0, 1.0], [1.0, 1.0]])
+
+
+@pytest.mark.case("VW10")
+def test_change_under_no_grad_leaves_the_graph_alone():
+    root = ones_leaf()
+    x = root.clone()
+    v = x[0:1]
+    v *= 3
+    with pb.no_grad():
+        x.mul_(100)
+    x.sum().backward()
+    assert root.grad.tolist() == [[3.0, 3.0], [1.0, 1.0]]
+
+
+@pytest.mark.case("VW11")
+def test_detach_of_the_base_in_place_spares_an_earlier_view():
+    x = leaf([1.0, 2.0, 3.0])
+    base = x * 2
+    view = base[1:]
+    base.detach_()
+    assert not base.requires_grad
+    assert base.grad_fn is None
+    assert view.requires_grad
+    assert view.grad_fn is not None
+    view.sum().backward()
+    assert x.grad.tolist() == [0.0, 2.0, 2.0]

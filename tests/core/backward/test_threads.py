@@ -1,13 +1,9 @@
-"""Backward passes in several threads (cases MT1, MT2)."""
+"""backward() and grad() in several threads at once."""
 
 import threading
 
-import pullback as pb
-
-
-def leaf(data):
-    """Return a float64 leaf that requires grad."""
-    return pb.tensor(data, dtype=pb.float64, requires_grad=True)
+import pytest
+from tests.tensors import leaf
 
 
 def in_threads(count, work):
@@ -37,11 +33,16 @@ def function(x):
 
 
 VALUES = [[0.5, 1.0], [2.0, -4.0]]
+
+
 DERIVATIVE = [[4.0, 4.5], [5.5, -0.5]]
+
+
 NOTHING = [None] * 10
 
 
-def test_MT1_private_leaves():
+@pytest.mark.case("MT1")
+def test_backward_in_threads_of_private_leaves():
     def work(index):
         x = leaf(VALUES)
         function(x).sum().backward()
@@ -52,7 +53,8 @@ def test_MT1_private_leaves():
     assert results == [DERIVATIVE] * 10
 
 
-def test_MT1_one_shared_leaf_accumulates_every_contribution():
+@pytest.mark.case("MT1")
+def test_backward_in_threads_loses_no_contribution_to_a_shared_leaf():
     for _ in range(20):
         x = leaf(VALUES)
 
@@ -64,7 +66,8 @@ def test_MT1_one_shared_leaf_accumulates_every_contribution():
         assert x.grad.tolist() == [[10 * value for value in row] for row in DERIVATIVE]
 
 
-def test_MT1_many_passes_over_a_shared_leaf():
+@pytest.mark.case("MT1")
+def test_backward_in_threads_many_times_over_a_shared_leaf():
     x = leaf([1.0])
 
     def work(index):
@@ -76,20 +79,8 @@ def test_MT1_many_passes_over_a_shared_leaf():
     assert x.grad.tolist() == [2000.0]
 
 
-def test_MT1_grad_in_every_thread():
-    x = leaf(VALUES)
-
-    def work(index):
-        (grad,) = pb.autograd.grad(function(x).sum(), x)
-        return grad.tolist()
-
-    results, errors = in_threads(10, work)
-    assert errors == NOTHING
-    assert results == [DERIVATIVE] * 10
-    assert x.grad is None
-
-
-def test_MT2_a_shared_middle_with_retain_graph():
+@pytest.mark.case("MT2")
+def test_retain_graph_lets_threads_share_a_part_of_the_graph():
     x = leaf([1.0])
     y = x + x**2
 
@@ -102,7 +93,8 @@ def test_MT2_a_shared_middle_with_retain_graph():
     assert x.grad.tolist() == [75.0]  # 5 (4x^3 + 6x^2 + 4x + 1)
 
 
-def test_MT2_a_shared_middle_without_retain_graph():
+@pytest.mark.case("MT2")
+def test_without_retain_graph_one_thread_at_least_succeeds():
     x = leaf([1.0])
     y = x + x**2
 
