@@ -324,6 +324,43 @@ def test_threads_do_not_see_each_other():
     assert found == {float(n): 48.0 * n for n in range(8)}
 
 
+def test_grad_in_a_thread_of_a_function_depends_on_what_that_is_differentiated_by():
+    def f(x):
+        found = []
+        work = lambda: found.append(grad(lambda y: x * y**2)(3.0))  # noqa: E731
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+        return found[0] * x
+
+    assert grad(f)(2.0) == 24.0
+
+
+def test_grad_of_a_vjp_function_of_the_same_level_depends_on_the_cotangent():
+    _, vjp_fn = pb.vjp(lambda x: x**3, 2.0)
+    slope = lambda v: vjp_fn(v)[0] * v  # noqa: E731
+    assert grad(slope)(5.0) == 120.0
+    assert grad(grad(slope))(5.0) == 24.0
+
+
+def test_what_is_left_of_a_call_that_has_ended_is_a_constant():
+    left = []
+    grad(lambda x: left.append(x * x) or x)(3.0)
+    assert grad(lambda x: x * left[0])(2.0) == 9.0
+    assert grad(lambda x: grad(lambda y: y * y * left[0])(x))(2.0) == 18.0
+
+
+def test_a_leaf_that_the_function_makes_stays_in_the_graph():
+    made = []
+
+    def f(x):
+        made.append(pb.tensor(2.0, requires_grad=True))
+        return made[0] * x**2
+
+    grad(f)(3.0).backward()
+    assert made[0].grad.item() == 6.0
+
+
 def test_an_exception_leaves_the_mode_as_it_was():
     def fails(x):
         raise KeyError("mine")

@@ -57,10 +57,10 @@ class WrappingLibrary(Library):
 
     # ------------------------------------------------------------------ levels
 
-    def graph_is_outer(self, node: Any) -> bool:
-        """Say whether a tensor is wrapped itself and not its array, given its node in the graph.
+    def is_outer(self, levels: int) -> bool:
+        """Say whether a tensor that depends on some levels is wrapped itself, and not its array.
 
-        Computing with the wrapping array is part of the tensor's graph then.
+        Computing with what wraps it is part of the tensor's graph then.
         """
         return False
 

@@ -1,133 +1,76 @@
-"""Levels: what each running transform differentiates by, and whether that is a constant by now.
+"""Levels: one number for each running transform, beyond those of what runs around it.
 
-Owns `Level`: one for each call of a transform in reverse mode, whose leaves stood for its
-arguments. As long as the level is open a value that leads to one of them depends on the level; once
-it is closed they are constants. A value depends on an outer level if it leads to a leaf of a level
-that is open, or of no level: a user's own. Also what is running in forward mode or on a batch.
-
-Times are numbers in the count of nodes: what runs again must see no level closed that the first run
-saw open.
+A node of the graph knows the levels that its result depends on, one bit each: bit 0 for what users
+differentiate by, bit n for what a transform at level n does. Whether a value depends on an outer
+level is so a comparison, and what is left of a transform that has ended is a constant to all that
+run at its level or further out. A library of wrapped arrays stands at the level of its transform.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+import threading
+from collections.abc import Callable, Iterable
 from contextvars import ContextVar
 from typing import Any, NamedTuple
 
-from pullback.arrays import WrappingLibrary
-from pullback.core.graph.node import AccumulateGrad, edges_of, next_seq
+from pullback.arrays import WrappingLibrary, library_of
+from pullback.core.graph.modes import STATE, changed_mode
 from pullback.core.tensor.tensor import Tensor
 
 __all__ = [
     "RECORDING",
     "WRAPPING",
-    "Level",
     "Running",
-    "as_of",
-    "close_levels",
     "depends_on_outer_level",
-    "levels_reopened",
+    "new_level",
+    "run_at_level",
+    "run_recorded",
 ]
 
 # The changes of the mode in which a transform runs a function that it differentiates.
 RECORDING = {"grad": True, "inference": False}
-# From the start of a first run to that of the second, for each that is running: not seen there.
-_UNSEEN: ContextVar[tuple[tuple[int, int], ...]] = ContextVar("pullback_unseen", default=())
+# The level of the innermost transform that is running; None in a new thread, which has no context.
+_LEVEL: ContextVar[int | None] = ContextVar("pullback_level", default=None)
+# Where levels begin in other threads: a function that runs in one may close over outer levels.
+_OF_THREADS = 16
 
 
-class Level:
-    """One call of a transform in reverse mode.
-
-    Attributes
-    ----------
-    number : int
-        It grows from one level to the next.
-    closed : tuple of int
-        When it was closed: several times where one was not seen.
-    """
-
-    __slots__ = ("closed", "number")
-
-    def __init__(self) -> None:
-        self.number = next_seq()
-        self.closed: tuple[int, ...] = ()
-
-    def close(self) -> None:
-        """Make its leaves constants to whatever looks at the graph from now on."""
-        if self.is_open():
-            self.closed = (*self.closed, next_seq())
-
-    def is_open(self) -> bool:
-        """Say whether its leaves are what a transform differentiates by."""
-        if not self.closed:
-            return True
-        unseen = _UNSEEN.get()
-        return all(any(start <= t <= end for start, end in unseen) for t in self.closed)
+def _current_level() -> int:
+    level = _LEVEL.get()
+    if level is None:
+        level = 0 if threading.current_thread() is threading.main_thread() else _OF_THREADS
+    return level
 
 
-@contextmanager
-def as_of(time: int) -> Iterator[None]:
-    """Let levels that were closed since a time be open while more is computed.
+def new_level(tensors: Iterable[Tensor | None] = ()) -> int:
+    """Return the level of a transform that begins: beyond what is running, or wraps a tensor."""
+    wrapped = [library_of(t.data_array()).rank for t in tensors if t is not None]
+    return 1 + max(_current_level(), *wrapped, 0)
 
-    Those that are closed meanwhile are not: a second run has levels of its own calls.
-    """
-    token = _UNSEEN.set((*_UNSEEN.get(), (time, next_seq())))
+
+def run_at_level(level: int, fn: Callable[..., Any], /, *args: Any, **kw: Any) -> Any:
+    """Call `fn` such that transforms in it are beyond a level."""
+    outer = _LEVEL.get()
     try:
-        yield
+        _LEVEL.set(max(level, _current_level()))
+        return fn(*args, **kw)
     finally:
-        _UNSEEN.reset(token)
+        _LEVEL.set(outer)
 
 
-def depends_on_outer_level(tensor: Tensor, level: Level | None = None) -> bool:
-    """Return whether a tensor leads to what is differentiated by, but to leaves of `level`.
-
-    Depth first: what an enclosing call recorded soon ends at a leaf of that.
-    """
-    left = [] if tensor._node is None else [tensor._node]
-    seen: set[Any] = {None, *left}
-    meet, follow = seen.add, left.append
-    while left:
-        node = left.pop()
-        if node.__class__ is AccumulateGrad:
-            own = node.level
-            if own is None or (own is not level and own.is_open()):
-                return True
-            continue
-        for target in edges_of(node):
-            if target not in seen:
-                meet(target)
-                follow(target)
-    return False
-
-
-def _levels_of(tensors: Iterable[Tensor]) -> list[Level]:
-    nodes = [t._node for t in tensors if t._node.__class__ is AccumulateGrad]
-    return list(dict.fromkeys(node.level for node in nodes if node.level is not None))
-
-
-def close_levels(tensors: Sequence[Tensor]) -> None:
-    """Close the levels of the leaves among tensors."""
-    for level in _levels_of(tensors):
-        level.close()
-
-
-@contextmanager
-def levels_reopened(tensors: Sequence[Tensor]) -> Iterator[None]:
-    """Let the levels of leaves be open while more is computed.
-
-    A user's backward, called again, may differentiate by them.
-    """
-    levels = _levels_of(tensors)
-    times = [level.closed for level in levels]
-    for level in levels:
-        level.closed = ()
+def run_recorded(level: int, fn: Callable[..., Any], /, *args: Any, **kw: Any) -> Any:
+    """Do the same in the mode in which a transform at that level records."""
+    mode = STATE.get()
     try:
-        yield
+        STATE.set(changed_mode(RECORDING))
+        return run_at_level(level, fn, *args, **kw)
     finally:
-        for level, closed in zip(levels, times, strict=True):
-            level.closed = closed
+        STATE.set(mode)
+
+
+def depends_on_outer_level(tensor: Tensor, level: int) -> bool:
+    """Say whether a tensor has a derivative by what is differentiated by further out."""
+    return tensor.requires_grad and tensor._node.levels % (1 << level) != 0
 
 
 class Running(NamedTuple):
@@ -136,8 +79,6 @@ class Running(NamedTuple):
     Attributes
     ----------
     library : WrappingLibrary
-    start : int
-        The number of the first node in it.
     size : int
         How many samples a batch has; 0 in forward mode.
     randomness : str
@@ -147,7 +88,6 @@ class Running(NamedTuple):
     """
 
     library: WrappingLibrary
-    start: int
     size: int
     randomness: str
     user_ops: list[Any]

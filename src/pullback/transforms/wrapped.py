@@ -24,7 +24,6 @@ from pullback.arrays import (
     join,
     library_of,
 )
-from pullback.core.backward.collect import collect
 from pullback.core.custom.pytree import children, map_leaves, rebuild
 from pullback.core.function.dispatch import THEIRS, UNFIT, beside, kernel_of, lifted
 from pullback.core.function.handed import TENSORS
@@ -32,7 +31,7 @@ from pullback.core.function.primitive import Primitive
 from pullback.core.function.record import apply
 from pullback.core.function.tensor_library import TENSOR_LIBRARY, library_of_part, on_parts
 from pullback.core.graph.modes import MAKING, STATE
-from pullback.core.graph.node import next_seq
+from pullback.core.graph.node import levels_of
 from pullback.core.tensor.endings import run_in_call
 from pullback.core.tensor.tensor import Tensor, as_array, box, in_class
 from pullback.core.tensor.versions import shared_counter
@@ -43,13 +42,12 @@ from pullback.ops.primitives.arithmetic import add_p, div_p, mul_p, neg_p, sub_p
 from pullback.ops.primitives.products import matmul_p
 from pullback.ops.primitives.reductions import sum_p
 from pullback.ops.primitives.shape import broadcast_to_p, permute_p, reshape_p
-from pullback.transforms.levels import WRAPPING, Running
+from pullback.transforms.levels import WRAPPING, Running, run_at_level
 
 __all__ = [
     "Space",
     "TransformLibrary",
     "Wrapped",
-    "depth_beyond",
     "in_one_library",
     "is_numbers",
     "is_part",
@@ -392,6 +390,10 @@ class TransformLibrary(WrappingLibrary):
         """Return an array whose parts have the graph of those of another; a subclass has this."""
         raise NotImplementedError
 
+    def is_outer(self, levels: int) -> bool:
+        """Say whether what depends on some levels is from further out."""
+        return levels % (1 << self.rank) != 0 or not self.level_is_active()
+
     def level_is_active(self) -> bool:
         """Say whether a transform of this library is running: not on its parts, nor done."""
         return self in [running.library for running in WRAPPING.get()]
@@ -421,14 +423,6 @@ class TransformLibrary(WrappingLibrary):
     def closed_over(self) -> GraphError:
         """Return the error of a function of parts that closes over more; a subclass has this."""
         raise NotImplementedError
-
-    def graph_is_outer(self, node: Any) -> bool:
-        """Say whether a graph reaches what was there before the transform began."""
-        starts = [running.start for running in WRAPPING.get() if running.library is self]
-        if not starts:
-            return True
-        met, _ = collect([node], starts[0])
-        return any(found.seq < starts[0] for found in met)
 
 
 def _returned(tensor: Tensor) -> GraphError:
@@ -493,13 +487,6 @@ def on_part(name: str, parts: Sequence[Any], settings: Any, named: Any) -> Any:
 _INACTIVE: ContextVar[frozenset[int]] = ContextVar("pullback_apart", default=frozenset())
 
 
-def depth_beyond(tensors: Sequence[Tensor | None]) -> int:
-    """Return a depth of nesting that is beyond all that is running, or in a tensor."""
-    ranks = [library_of(t.data_array()).rank for t in tensors if t is not None]
-    running = [running.library.rank for running in WRAPPING.get()]
-    return 1 + max([0, *ranks, *running, *_INACTIVE.get()])
-
-
 def run_wrapped(
     library: TransformLibrary,
     function: Callable[[], Any],
@@ -515,13 +502,14 @@ def run_wrapped(
     """
     outer, making, around = WRAPPING.get(), MAKING.get(), WRITES.get()
     writes = Writes(around, library)
-    running = Running(library, next_seq(), size, randomness, [] if user_ops is None else user_ops)
+    running = Running(library, size, randomness, [] if user_ops is None else user_ops)
     try:
         WRAPPING.set((*outer, running))
         MAKING.set(library)
         WRITES.set(writes)
-        places = {t._node for t in given if t.requires_grad}
-        result = _apart_from(writes, run_in_call(places, function))
+        levels = levels_of([t._node for t in given if t.requires_grad])
+        result = run_in_call(levels, run_at_level, library.rank, function)
+        result = _apart_from(writes, result)
     except BaseException as raised:
         if writes.adopted():
             clear_frames(raised.__traceback__)  # which hold what the function made

@@ -21,7 +21,15 @@ from pullback.core.custom.signature import Arguments
 from pullback.core.function.inplace import check_allowed, rebase, write
 from pullback.core.function.record import warn_of_lost
 from pullback.core.graph.modes import STATE, Mode, in_forward
-from pullback.core.graph.node import NO_TENSOR, UNTRACKED, CustomNode, Meta, fill, meta_of
+from pullback.core.graph.node import (
+    NO_TENSOR,
+    UNTRACKED,
+    CustomNode,
+    Meta,
+    fill,
+    levels_of,
+    meta_of,
+)
 from pullback.core.graph.observer import Observer
 from pullback.core.tensor.ownership import SOLE
 from pullback.core.tensor.tensor import Tensor, box
@@ -141,7 +149,7 @@ class Call(NamedTuple):
 
     def node(self, ctx: Context, outs: Sequence[Any]) -> CustomNode:
         """Return the node of the call; what forward left in its context moves there."""
-        node = fill(CustomNode(), self.op, len(self.edges))
+        node = fill(CustomNode(), self.op, len(self.edges), levels_of(self.edges))
         node.record = self.edges
         node.saved, node.names = saved_by(ctx, self.inner, outs, self.mode.hooks)
         node.arguments = self.arguments

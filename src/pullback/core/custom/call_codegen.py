@@ -46,11 +46,11 @@ from pullback.core.custom.context import (
 from pullback.core.custom.memory import count_together
 from pullback.core.custom.saved_variables import COUNTER, MANY, POSITION, STRIDE
 from pullback.core.custom.signature import Signature
-from pullback.core.function.call_codegen import UP_TO_DATE
+from pullback.core.function.call_codegen import UP_TO_DATE, filled, levels_of_edges
 from pullback.core.function.codegen import Written, compiled, expand, register, tupled
 from pullback.core.graph.locks import fork_safe_locks
 from pullback.core.graph.modes import STATE, Mode
-from pullback.core.graph.node import FILL, NO_TENSOR, UNKNOWN, UNTRACKED, CustomNode
+from pullback.core.graph.node import NO_TENSOR, UNKNOWN, UNTRACKED, CustomNode
 from pullback.core.tensor.ownership import SOLE
 from pullback.core.tensor.tensor import Tensor
 from pullback.core.tensor.versions import EPOCH
@@ -357,6 +357,7 @@ class _Writer:
             for i, p in enumerate(self.parameters)
         ]
         splits = self.op.setup_context is not None
+        edges = [f"$edge{i}" for i in range(self.count)]
         return expand(
             _RECORD,
             call=self.call,
@@ -366,9 +367,9 @@ class _Writer:
             handed_on=[f"or $out is $arg{i}" for i in range(self.count)],
             given=self.given,
             inner=inner,
-            tracked=" or ".join(f"$edge{i} is not None" for i in range(self.count)),
+            tracked=" or ".join(f"{edge} is not None" for edge in edges),
             save=self._saving(saved, inputs),
-            filled=expand(FILL, n="$n", op="$self", count=str(self.count), shapes="None"),
+            filled=filled("$n", "$self", str(self.count), levels_of_edges(edges)),
         )
 
     def _saving(self, saved: Sequence[str | None] | None, inputs: Sequence[int]) -> list[str]:

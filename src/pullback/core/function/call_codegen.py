@@ -62,6 +62,7 @@ from pullback.core.graph.node import (
     Output,
     SmallNode,
     WideNode,
+    levels_of,
     meta_of,
     next_seq,
 )
@@ -96,6 +97,7 @@ _OWNED += (
     either,
     isinstance,
     kernel_of,
+    levels_of,
     link,
     meta_of,
 )
@@ -477,7 +479,8 @@ class _Writer:
 
     def _recorded(self, tracked: str, edges: list[str], saved: list[str]) -> list[str]:
         """Return the lines that record a call some of whose arguments are tracked."""
-        node = indented(self._node(edges, saved))
+        levels = "$levels_of($edges)" if self.op.variadic else levels_of_edges(edges)
+        node = indented(self._node(edges, saved, levels, self._shapes()))
         record, forward = (f"if $mode is ${m} and {tracked}:" for m in ("RECORD", "FORWARD"))
         return [record, *node, f"el{forward}", f"    return {self.apply}"]
 
@@ -539,12 +542,12 @@ class _Writer:
         return expand(
             _PARTS,
             x=x,
-            node=expand(FILL, n="$n", op="$op", count="1", shapes="None"),
+            node=filled("$n", "$op", "1", f"{x}._node.levels"),
             saved=", ".join(self._context(n) for n in self.op.layout),
             shows=self._shows(x),
             view=self._view(x, "$kind", "$i"),
             values=self._values(),
-            output=expand(FILL, n="$o", op="$op", count="1", shapes="None"),
+            output=filled("$o", "$op", "1", "$n.levels"),
         )
 
     # -- recording -------------------------------------------------------------------------------
@@ -582,11 +585,13 @@ class _Writer:
             test = " and ".join(f"${self.inputs[i]}_node is not None" for i in tracked)
             edges = [f"${n}_node" if i in tracked else "None" for i, n in enumerate(self.inputs)]
             lines.append(f"{'if' if number == 0 else 'elif'} {test}:")
-            node = self._node(edges, self._saved(kinds, set(tracked)), kinds)
+            levels = " | ".join(f"${self.inputs[i]}_node.levels" for i in tracked)
+            saved = self._saved(kinds, set(tracked))
+            node = self._node(edges, saved, levels, self._shapes(kinds))
             lines += indented(node)
         return ["if $mode is $RECORD:", *indented(lines)]
 
-    def _node(self, edges: list[str], saved: list[str], kinds: Sequence[str] = ()) -> list[str]:
+    def _node(self, edges: list[str], saved: list[str], levels: str, shapes: str) -> list[str]:
         """Return the lines that make the node."""
         items = [*edges, *saved]
         count = "$len($edges)" if self.op.variadic else str(len(edges))
@@ -599,13 +604,13 @@ class _Writer:
             args=self.args,
             settings=self.settings,
             kind="SmallNode" if self.op.is_small else "WideNode",
-            filled=expand(FILL, n="$n", op="$op", count=count, shapes=self._shapes(kinds)),
+            filled=filled("$n", "$op", count, levels, shapes),
             record=record,
             # The node counts the changes of its result; those of a view count for its base.
             counter=[] if self.op.view else ["$t._counter = $n"],
         )
 
-    def _shapes(self, kinds: Sequence[str]) -> str:
+    def _shapes(self, kinds: Sequence[str] = ()) -> str:
         """Return the expression of the shapes that backward must sum down to, if any."""
         if not self.op.broadcasts or "number" in kinds:  # the result has the tensor's shape then
             return "None"
@@ -665,6 +670,16 @@ class _Writer:
             return "$SHAPES[$tuple([d.shape for d in $operands])]"
         of, _, what = name.rpartition("_")
         return f"$SHAPES[${of}_data.shape]" if what == "shape" else f"{of}.{what}"
+
+
+def filled(n: str, op: str, count: str, levels: str, shapes: str = "None") -> list[str]:
+    """Return the lines that fill the slots of a node, but for its record."""
+    return expand(FILL, n=n, op=op, count=count, levels=levels, shapes=shapes)
+
+
+def levels_of_edges(edges: Sequence[str]) -> str:
+    """Return the expression of the levels that edges lead to, each of which may be None."""
+    return " | ".join(f"(0 if {edge} is None else {edge}.levels)" for edge in edges)
 
 
 def exported(

@@ -184,12 +184,12 @@ def lifted(tensor: Tensor, library: Any) -> Tensor:
 
     A tensor from outside of what the library wraps goes as a whole into it, with its graph.
     """
-    array = tensor._data
+    array, node = tensor._data, tensor._node
     if library_of(array) is library:
         return tensor
-    if tensor._node is not None and library.rank and library.graph_is_outer(tensor._node):
+    if node is not None and library.rank and library.is_outer(node.levels):
         return box(library.lift(tensor), cls=tensor.__class__)
-    return box(library.lift(array), tensor._node, counter_of(tensor), tensor.__class__)
+    return box(library.lift(array), node, counter_of(tensor), tensor.__class__)
 
 
 def beside(tensor: Tensor, *others: Any) -> Tensor:

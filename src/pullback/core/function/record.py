@@ -23,7 +23,17 @@ from pullback.core.function.dispatch import (
 )
 from pullback.core.function.primitive import Primitive
 from pullback.core.graph.modes import STATE, Mode
-from pullback.core.graph.node import MultiNode, N, Node, SmallNode, WideNode, fill, meta_of, release
+from pullback.core.graph.node import (
+    MultiNode,
+    N,
+    Node,
+    SmallNode,
+    WideNode,
+    fill,
+    levels_of,
+    meta_of,
+    release,
+)
 from pullback.core.tensor.saved import Packed
 from pullback.core.tensor.tensor import Tensor, as_array, box, tensor_class
 from pullback.core.tensor.versions import bump, counter_of
@@ -238,7 +248,7 @@ def _note_shapes(node: Node, tensors: Sequence[Any], shape: tuple[int, ...]) -> 
 
 def new_node(kind: type[N], op: Any, edges: tuple[Any, ...], saved: tuple[Any, ...] = ()) -> N:
     """Return a node of `op` with these edges and saved values."""
-    node = fill(kind(), op, len(edges))
+    node = fill(kind(), op, len(edges), levels_of(edges))
     node.record = edges + saved  # type: ignore[misc]
     return node
 

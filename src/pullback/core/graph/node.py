@@ -91,6 +91,8 @@ class Node:
     version      how often the node's result was changed in place, see core/tensor/versions.py
     shapes       the inputs' shapes where broadcasting must be undone, else None
     extra        what few nodes have, see `Extra`, else None
+    levels       the levels that the result depends on, one bit each: bit 0 for a user's leaves, bit
+                 n for those of a transform at level n, see transforms/levels.py
     ===========  ==============================================================================
 
     Besides, a node has its *record*: the edges; then what the operation saved, as it lays it out
@@ -100,7 +102,17 @@ class Node:
     tracks costs as much as several instructions.
     """
 
-    __slots__ = ("__weakref__", "count", "extra", "op", "released", "seq", "shapes", "version")
+    __slots__ = (
+        "__weakref__",
+        "count",
+        "extra",
+        "levels",
+        "op",
+        "released",
+        "seq",
+        "shapes",
+        "version",
+    )
     runs = True  # whether backward calls ``op.differentiate``
 
     op: Any
@@ -110,6 +122,7 @@ class Node:
     version: int
     shapes: tuple[Any, ...] | None
     extra: Extra | None
+    levels: int
 
     if TYPE_CHECKING:
 
@@ -185,12 +198,23 @@ FILL = """
 {n}.op, {n}.seq, {n}.count = {op}, $next_seq(), {count}
 {n}.released, {n}.version, {n}.extra = False, 0, None
 {n}.shapes = {shapes}
+{n}.levels = {levels}
 """
-_source = FILL.format(n="node", op="op", count="count", shapes="None").replace("$", "")
+_parts = {part: part for part in ("op", "count", "levels")}
+_source = FILL.format(n="node", shapes="None", **_parts).replace("$", "")
 _variables: dict[str, Any] = {"next_seq": next_seq}
-exec(f"def fill(node, op, count):{textwrap.indent(_source, ' ')} return node", _variables)
-# fill(node, op, count) fills the slots of a new node, and returns it.
-fill: Callable[[N, Any, int], N] = _variables["fill"]
+exec(f"def fill(node, op, count, levels):{textwrap.indent(_source, ' ')} return node", _variables)
+# fill(node, op, count, levels) fills the slots of a new node, and returns it.
+fill: Callable[[N, Any, int, int], N] = _variables["fill"]
+
+
+def levels_of(edges: Sequence[Any]) -> int:
+    """Return the levels that what edges lead to depends on."""
+    levels = 0
+    for target in edges:
+        if target is not None:
+            levels |= target.levels
+    return levels
 
 
 # The slots of a small node's record.
@@ -266,7 +290,7 @@ class MultiNode(WideNode):
         except KeyError:
             found = None
         if found is None:
-            made = fill(Output(), self.op, 1)
+            made = fill(Output(), self.op, 1, self.levels)
             made.node, made.index = self, index
             self._outputs[index] = weakref.ref(made)
             return made
@@ -379,14 +403,12 @@ class AccumulateGrad(WideNode):
     alive by a graph and no reference cycle goes through ``.grad``.
     """
 
-    __slots__ = ("leaf", "level", "post_hooks")
+    __slots__ = ("leaf", "post_hooks")
     runs = False
-    level: Any  # of a transform, for whose arguments the leaf stands; None for a user's leaf
 
-    def __init__(self, leaf: Any) -> None:
-        fill(self, _ACCUMULATE, 0).record = ()
+    def __init__(self, leaf: Any, level: int) -> None:
+        fill(self, _ACCUMULATE, 0, 1 << level).record = ()
         self.leaf = weakref.ref(leaf)
-        self.level = None
         self.post_hooks: dict[int, Callable[..., Any]] = {}
 
     @property

@@ -7,7 +7,7 @@ number. Outside of all calls a number is what was asked for; so it is where reco
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from contextvars import ContextVar
 from types import FrameType
 from typing import Any
@@ -15,7 +15,6 @@ from typing import Any
 from pullback import hints
 from pullback.arrays import library_of
 from pullback.core.graph.modes import STATE
-from pullback.core.graph.node import edges_of
 from pullback.errors import GraphError, UntrackedTensorWarning, compose, user_line, warn_user
 
 __all__ = ["CALLS", "carries", "refuse_as_setting", "run_in_call", "warn_of_end", "warn_of_scipy"]
@@ -28,38 +27,24 @@ class Call:
     ----------
     outer : Call or None
         The call around it.
-    places : collection of Node
-        The nodes that it differentiates by. Forward mode has none: its arrays say themselves what
-        changes.
+    levels : int
+        Those that it differentiates by, as nodes have them. Forward mode has none: its arrays say
+        themselves what changes.
     """
 
-    def __init__(self, outer: Call | None, places: Collection[Any] = ()) -> None:
-        self.places: frozenset[Any] = frozenset(() if outer is None else outer.places) | {*places}
+    def __init__(self, outer: Call | None, levels: int = 0) -> None:
+        self.levels: int = levels if outer is None else levels | outer.levels
         self.said: set[Any] = set() if outer is None else outer.said  # lines, one warning each
-
-    def reaches(self, node: Any) -> bool:
-        """Say whether a node leads to a place of this call, or of one around it."""
-        oldest = min((place.seq for place in self.places), default=node.seq + 1)
-        left, seen = [node], {None, node}
-        while left:
-            node = left.pop()
-            if node in self.places:
-                return True
-            if node.seq > oldest:  # else all behind it is older than the places
-                new = set(edges_of(node)) - seen
-                seen |= new
-                left += new
-        return False
 
 
 CALLS: ContextVar[Call | None] = ContextVar("pullback_calls", default=None)
 
 
-def run_in_call(places: Collection[Any], fn: Callable[..., Any], /, *args: Any, **kw: Any) -> Any:
-    """Call `fn` for a transform that differentiates by these nodes; see `run_in_mode`."""
+def run_in_call(levels: int, fn: Callable[..., Any], /, *args: Any, **kw: Any) -> Any:
+    """Call `fn` for a transform that differentiates by these levels; see `run_in_mode`."""
     outer = CALLS.get()
     try:
-        CALLS.set(Call(outer, places))
+        CALLS.set(Call(outer, levels))
         return fn(*args, **kw)
     finally:
         CALLS.set(outer)
@@ -71,7 +56,7 @@ def carries(tensor: Any) -> bool:
     if call is None or not (mode.grad or mode.parts):
         return False
     while True:  # a part may be an array, which has no node
-        if getattr(tensor, "requires_grad", False) and call.reaches(tensor._node):
+        if getattr(tensor, "requires_grad", False) and tensor._node.levels & call.levels:
             return True
         array = getattr(tensor, "_data", tensor)
         library: Any = library_of(array)

@@ -23,7 +23,7 @@ from pullback.arrays import (
     join,
     library_of,
 )
-from pullback.core.graph.modes import STATE
+from pullback.core.graph.modes import MAKING, STATE
 from pullback.core.graph.node import (
     AccumulateGrad,
     Node,
@@ -220,7 +220,9 @@ class Tensor(Methods):
                     f"gradients, got dtype {self.dtype.name}.\n"
                     "hint: convert it first, for instance with float()."
                 )
-            self._node = thawed(self) or AccumulateGrad(self)
+            making = MAKING.get()
+            level = 0 if making is None else making.rank
+            self._node = thawed(self) or AccumulateGrad(self, level)
         return self
 
     @property
@@ -586,14 +588,13 @@ def tensor_class(args: Sequence[Any]) -> type[Tensor]:
 
 
 def new_leaf(
-    array: Any, level: Any, counter: Any = None, cls: type[Tensor] | None = None
+    array: Any, level: int, counter: Any = None, cls: type[Tensor] | None = None
 ) -> Tensor:
     """Return a leaf that requires grad, at a level of a transform; its numbers have a gradient."""
     tensor = (cls or Tensor)()
     tensor._data, tensor._counter = array, counter
     tensor._base = tensor._grad = None
-    tensor._node = node = AccumulateGrad(tensor)
-    node.level = level
+    tensor._node = AccumulateGrad(tensor, level)
     return tensor
 
 

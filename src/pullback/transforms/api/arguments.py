@@ -19,14 +19,13 @@ from pullback import hints
 from pullback.arrays import NUMPY, is_array, library_of
 from pullback.core.custom.pytree import flatten, named_leaves, unflatten
 from pullback.core.function.dispatch import lifted
-from pullback.core.graph.modes import run_in_mode
 from pullback.core.tensor.tensor import Tensor, box, new_leaf
 from pullback.core.tensor.versions import shared_counter
 from pullback.errors import ArgumentError, ArgumentTypeError, AutogradError, DTypeError, compose
 from pullback.numpy_protocol.tensor import NumPyTensor
 from pullback.ops.functions.creation import asarray
 from pullback.ops.primitives.conversion import clone
-from pullback.transforms.levels import RECORDING, WRAPPING, Level, depends_on_outer_level
+from pullback.transforms.levels import WRAPPING, depends_on_outer_level, run_recorded
 from pullback.transforms.wrapped import numpy_scalar
 
 __all__ = [
@@ -117,7 +116,7 @@ class Arguments:
         pairs = zip(self.names, values, strict=True)
         return [path for name, value in pairs for path, _ in named_leaves(name, value)][i]
 
-    def inputs(self, level: Level) -> list[Input | None]:
+    def inputs(self, level: int) -> list[Input | None]:
         """Return what replaces each leaf of the differentiated arguments; None: nothing does."""
         return [
             None if source is None else _input(leaf, source, level)
@@ -229,15 +228,15 @@ def _source(arguments: Arguments, i: int, given: Any) -> Tensor | None:
     return source if source.dtype.is_inexact else None
 
 
-def _input(given: Any, source: Tensor, level: Level) -> Input:
+def _input(given: Any, source: Tensor, level: int) -> Input:
     """Return the tensor that replaces a leaf, a new leaf or a clone in the graph."""
     source.data_array()
     running = WRAPPING.get()
     if running and running[-1].library.rank > library_of(source._data).rank:
         source = lifted(source, running[-1].library)
-    # A leaf in place of one that is constant by now: what runs inside asks the graph for leaves.
-    if source.requires_grad and depends_on_outer_level(source):
-        tensor = run_in_mode(RECORDING, clone, source)
+    if depends_on_outer_level(source, level):
+        tensor = run_recorded(level, clone, source)
+        tensor._node.levels |= 1 << level
     else:
         tensor = new_leaf(source._data, level, shared_counter(source), source.__class__)
     return Input(given, tensor, box(tensor._data, tensor._node, shared_counter(tensor)))

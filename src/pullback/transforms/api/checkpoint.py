@@ -18,7 +18,7 @@ from typing import Any
 from pullback.core.custom.pytree import leaves, map_leaves
 from pullback.core.function.record import Through, new_node
 from pullback.core.graph.modes import STATE, run_in_mode
-from pullback.core.graph.node import Node, WideNode, next_seq
+from pullback.core.graph.node import Node, WideNode, levels_of, next_seq
 from pullback.core.tensor.saved import Packed
 from pullback.core.tensor.tensor import Tensor, box
 from pullback.core.tensor.versions import shared_counter, version_of
@@ -35,7 +35,6 @@ from pullback.transforms.api.rerunning import (
     replayed_globals,
     watched_globals,
 )
-from pullback.transforms.levels import as_of
 
 __all__ = ["checkpoint"]
 
@@ -122,9 +121,11 @@ class _Run:
         args, kwargs = self._given
         tensors = [x for x in leaves(self._given) if isinstance(x, Tensor)]
         versions = [version_of(t) for t in tensors]
-        places = {t._node for t in tensors if t.requires_grad}
+        levels = levels_of([t._node for t in tensors if t.requires_grad])
         with watched(self._drawn), watched_globals(self._drawn_globally):
-            result, left = run_noting_writes(places, _CHANGES, self._fun, *args, **kwargs)
+            result, left = run_noting_writes(
+                levels, run_in_mode, _CHANGES, self._fun, *args, **kwargs
+            )
         if versions != [version_of(t) for t in tensors]:
             required = f"a function that changes no argument in place required, {self._name} does"
             raise InplaceError(f"checkpoint: {required}.\nhint: clone() the argument first.")
@@ -153,7 +154,6 @@ class _Run:
         with (
             replayed(self._drawn),
             replayed_globals(self._drawn_globally),
-            as_of(self.began),
         ):
             result = run_in_mode(_CHANGES, self._fun, *args, **kwargs)
         # Kernels may round what was given to them rounded by hooks around the call.

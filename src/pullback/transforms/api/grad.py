@@ -217,7 +217,6 @@ class VectorJacobianProduct:
 
     def __init__(self, recording: Recording) -> None:
         self._recording = recording
-        recording.level.close()
 
     def __call__(self, cotangent: Any, /) -> Any:
         """Return a tuple of gradients, one for each argument."""

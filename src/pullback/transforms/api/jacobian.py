@@ -12,7 +12,6 @@ from pullback.core.backward.api import pulled_back
 from pullback.core.backward.collect import collect
 from pullback.core.custom.pytree import unflatten
 from pullback.core.function.primitive import Primitive
-from pullback.core.graph.modes import run_in_mode
 from pullback.core.graph.node import CustomNode, Extra, Node
 from pullback.core.tensor.endings import run_in_call
 from pullback.core.tensor.tensor import Tensor
@@ -40,7 +39,7 @@ from pullback.transforms.api.recording import (
 from pullback.transforms.api.vmap import for_rows
 from pullback.transforms.directions import as_tensor, directions, is_differentiable
 from pullback.transforms.forward.transpose import Pushforward, unit_seeds
-from pullback.transforms.levels import RECORDING
+from pullback.transforms.levels import run_recorded
 from pullback.transforms.user_calls import WrappedCall
 
 __all__ = [
@@ -172,7 +171,7 @@ class Jacobian(Transformed):
         arguments = Arguments(self._api, self._fun, self._argnum, args, kwargs)
         if self._mode == "forward":
             # the function runs again and again, with one warning a line
-            found, aux = run_in_call((), _forward, arguments, self._has_aux)
+            found, aux = run_in_call(0, _forward, arguments, self._has_aux)
         else:
             found, aux = _recorded(arguments, self._has_aux, self._mode is None)
         return (found, aux) if self._has_aux else found
@@ -292,12 +291,12 @@ def _by_columns(recording: Recording, outs: Sequence[Tensor]) -> list[list[Tenso
     places = [i.leaf for i in recording.inputs]
 
     def push(vectors: Sequence[Tensor | None]) -> list[Tensor]:
-        found = run_in_mode(RECORDING, derivative, vectors, recording.keeps)
+        found = run_recorded(recording.level, derivative, vectors, recording.keeps)
         return [_or_zeros(d, out) for d, out in zip(found, outs, strict=True)]
 
     together = not recording.keeps and all(map(is_built_in, outs))
     try:
-        derivative = run_in_mode(RECORDING, Pushforward, outs, places)
+        derivative = run_recorded(recording.level, Pushforward, outs, places)
         return _columns(places, outs, push, together)
     except GraphError:
         return None
@@ -555,14 +554,15 @@ class HessianProduct(Transformed):
         out, places = recording.out, [i.leaf for i in recording.inputs]
         gradients: list[Tensor | None] = [None] * len(places)
         if out.requires_grad:
-            gradients = run_in_mode(RECORDING, pulled_back, [out], places, None, True, True)
+            settings = None, True, True
+            gradients = run_recorded(recording.level, pulled_back, [out], places, *settings)
         if self._transform is vhp or is_built_in(out):
             pairs = zip(gradients, vectors, strict=True)
             found = [(g, v) for g, v in pairs if g is not None and v is not None]
             return recording.pull([g for g, _ in found], [v for _, v in found])
         # The Hessian may not be symmetric.
         outs = [zeros_like(p) if g is None else g for g, p in zip(gradients, places, strict=True)]
-        products = run_in_mode(RECORDING, Pushforward, outs, places)(vectors, kept)
+        products = run_recorded(recording.level, Pushforward, outs, places)(vectors, kept)
         return [
             zeros_like(p.detach()) if x is None else x
             for p, x in zip(places, products, strict=True)

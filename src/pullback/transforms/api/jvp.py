@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from pullback.core.custom.pytree import Structure, flatten, map_leaves, unflatten
-from pullback.core.graph.modes import run_in_mode
 from pullback.core.tensor.tensor import Tensor, box, in_class
 from pullback.errors import ArgumentError, ArgumentTypeError, compose
 from pullback.ops.functions.creation import zeros_like
@@ -20,9 +19,8 @@ from pullback.transforms.api.recording import (
 from pullback.transforms.directions import as_tensor, directions, is_differentiable
 from pullback.transforms.forward.array import TangentLibrary, tangents
 from pullback.transforms.forward.transpose import Pushforward
-from pullback.transforms.levels import RECORDING
+from pullback.transforms.levels import new_level, run_recorded
 from pullback.transforms.wrapped import (
-    depth_beyond,
     part_of,
     run_wrapped,
     tensor_of_part,
@@ -177,7 +175,7 @@ def run_forward(
     sources, vectors : sequence
         The leaves of the arguments as tensors, and the direction.
     """
-    library = tangents(depth_beyond([*sources, *vectors]))
+    library = tangents(new_level([*sources, *vectors]))
     standing = [
         None if s is None else _changing(library, s, v)
         for s, v in zip(sources, vectors, strict=True)
@@ -225,7 +223,7 @@ class JacobianVectorProduct:
         self._recording = recording
         self._outs = [as_tensor(x) for x in recording.outs if is_differentiable(x)]
         places = [i.leaf for i in recording.inputs]
-        self._push = run_in_mode(RECORDING, Pushforward, self._outs, places)
+        self._push = run_recorded(recording.level, Pushforward, self._outs, places)
 
     def __call__(self, /, *tangents: Any) -> Any:
         """Return the derivative of the value along the tangents, one for each argument."""

@@ -9,21 +9,25 @@ graph.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from pullback.arrays import NUMPY, is_array, library_of
 from pullback.core.backward import api as engine
-from pullback.core.backward.collect import collect
 from pullback.core.custom.pytree import Structure, flatten, leaves, unflatten
-from pullback.core.graph.modes import STATE, run_in_mode
+from pullback.core.graph.modes import STATE
 from pullback.core.tensor.endings import run_in_call
 from pullback.core.tensor.tensor import Tensor, in_class
 from pullback.core.tensor.writes import WRITES, Writes
 from pullback.errors import ArgumentTypeError, DTypeError, GraphError, InplaceError, compose
 from pullback.ops.functions.creation import zeros_like
 from pullback.transforms.api.arguments import Arguments, Function, class_for, name_of
-from pullback.transforms.levels import RECORDING, Level, depends_on_outer_level
+from pullback.transforms.levels import (
+    depends_on_outer_level,
+    new_level,
+    run_at_level,
+    run_recorded,
+)
 from pullback.transforms.wrapped import numpy_scalar
 
 __all__ = [
@@ -52,14 +56,13 @@ class Recording:
         The leaves of `out`, and the containers that they stand in.
     inputs : list of Input
         The leaves of the arguments that have a derivative.
-    level : Level
-        That of the call, closed once a result of it that stays part of the graph goes out.
+    level : int
     keeps : bool
         Whether the result stays part of the graph.
     """
 
     def __init__(self, arguments: Arguments, has_aux: bool = False) -> None:
-        self.arguments, self.level = arguments, Level()
+        self.arguments, self.level = arguments, new_level()
         self._slots = arguments.inputs(self.level)
         self.inputs = [i for i in self._slots if i is not None]
         recorded = STATE.get().grad
@@ -71,10 +74,8 @@ class Recording:
         self.keeps = recorded and True in [
             depends_on_outer_level(t, self.level)
             for t in (*self.outs, *self._auxiliary)
-            if _tracked(t)
+            if isinstance(t, Tensor)
         ]
-        if self.keeps:
-            self.level.close()
 
     def value(self) -> Any:
         """Return the result as the caller gets it."""
@@ -118,11 +119,11 @@ class Recording:
         places, kept = [i.leaf for i in self.inputs], retain or recorded
         found: Sequence[Tensor | None] = [None] * len(places)
         if places and chosen and rows is None:
-            found = engine.pulled_back(chosen, places, cotangents, kept, recorded)
+            pull = engine.pulled_back
+            found = run_at_level(self.level, pull, chosen, places, cotangents, kept, recorded)
         elif places and chosen and rows:
-            found = engine.grad(chosen, places, cotangents, kept, recorded, True, True)
-        if recorded:
-            self.level.close()
+            settings = kept, recorded, True, True
+            found = run_at_level(self.level, engine.grad, chosen, places, cotangents, *settings)
         return [_zeros(p, rows) if g is None else g for p, g in zip(places, found, strict=True)]
 
     def keeps_with(self, seeds: Sequence[Tensor]) -> bool:
@@ -138,18 +139,18 @@ class Recording:
 
     def _called(self, tensors: Sequence[Tensor | None]) -> Any:
         """Call the function; raise if it wrote what depends on its arguments to the outside."""
-        places = {i.leaf._node for i in self.inputs}
-        result, left = run_noting_writes(places, RECORDING, self.arguments.call, tensors)
+        level, call = self.level, self.arguments.call
+        result, left = run_noting_writes(1 << level, run_recorded, level, call, tensors)
         for tensor in left:
-            if not places.isdisjoint(collect([tensor._node])[0]):
+            if tensor._node.levels >> level & 1:
                 raise written_outside(self.arguments.api, self.arguments.fun, tensor)
         return result
 
 
 def run_noting_writes(
-    places: Collection[Any], changes: dict[str, Any], fn: Function, /, *args: Any, **kw: Any
+    levels: int, fn: Function, /, *args: Any, **kw: Any
 ) -> tuple[Any, list[Tensor]]:
-    """Call the function of a transform that differentiates by these nodes, in a mode of its own.
+    """Call the function of a transform that differentiates by these levels.
 
     Returns its result, and what it wrote to of what is outside and no part of the result.
     """
@@ -157,7 +158,7 @@ def run_noting_writes(
     writes = Writes(outer)
     try:
         WRITES.set(writes)
-        result = run_in_call(places, run_in_mode, changes, fn, *args, **kw)
+        result = run_in_call(levels, fn, *args, **kw)
     finally:
         WRITES.set(outer)
     left = list(writes.left())
@@ -180,10 +181,6 @@ def written_outside(api: str, fun: Any, tensor: Tensor) -> InplaceError:
 def _returned(derivative: Tensor, given: Any, kept: bool) -> Any:
     """Return a derivative as the caller gets it: a tensor where it is `kept` in the graph."""
     return in_class(derivative, class_for(given)) if kept else as_given(derivative, given)
-
-
-def _tracked(value: Any) -> bool:
-    return isinstance(value, Tensor) and value.requires_grad
 
 
 def _zeros(like: Tensor, rows: int | None) -> Tensor:

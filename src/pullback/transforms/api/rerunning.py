@@ -35,6 +35,7 @@ from pullback.core.graph.node import (
     Node,
     Output,
     edges_of,
+    levels_of,
     meta_of,
     release,
 )
@@ -201,6 +202,7 @@ def _connected(run: Run, layer: Layer) -> tuple[MultiNode, list[Node]]:
     owners = [_owner(layer.tensors[k]) for k in layer.places]
     roots = [t._node for t in owners]
     node = new_node(MultiNode, _CHECKPOINT, (), (_Results(run, layer),))
+    node.levels = levels_of(roots)
     node.metas = [meta_of(t._data) for t in owners]
     for i, (t, old) in enumerate(zip(owners, roots, strict=True)):
         shared_counter(t)  # the old node must not count for it any more, and be kept

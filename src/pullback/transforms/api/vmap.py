@@ -21,9 +21,8 @@ from pullback.ops.functions.random import Drawn, replayed, watched
 from pullback.transforms.api.arguments import Function, Transformed, class_for, name_of
 from pullback.transforms.api.recording import leaves_as_given
 from pullback.transforms.batch.array import BatchLibrary, batches
-from pullback.transforms.levels import depends_on_outer_level
+from pullback.transforms.levels import depends_on_outer_level, new_level
 from pullback.transforms.wrapped import (
-    depth_beyond,
     numpy_scalar,
     part_of,
     run_wrapped,
@@ -154,7 +153,7 @@ class Vmapped(Transformed):
         found = argument_leaves(self._in_axes, args, kwargs)
         size = size_of_batch(found)
         given = [leaf.value for leaf in found if is_numeric(leaf.value)]
-        library = batches(depth_beyond([x for x in given if isinstance(x, Tensor)]))
+        library = batches(new_level([x for x in given if isinstance(x, Tensor)]))
         samples = [None if leaf.axis is None else _samples_first(leaf) for leaf in found]
         step = size if self._chunk is None else int(self._chunk)
         outs: list[Any] = []
@@ -240,7 +239,7 @@ def _part(library: BatchLibrary, value: Tensor) -> tuple[Tensor, bool]:
         part, has_axis = value, False
     else:
         part, has_axis = tensor_of_part(array.value, value.__class__), array.batched
-    if part.requires_grad and not depends_on_outer_level(part):
+    if part.requires_grad and not depends_on_outer_level(part, library.rank):
         part = part._alias()  # it depends on nothing that can be differentiated by
     return part, has_axis
 
@@ -281,7 +280,7 @@ def for_rows(
     blocks = []
     for start in range(0, count, at_once):
         block = rows(start, start + at_once)
-        library = batches(depth_beyond([block]))
+        library = batches(new_level([block]))
         row, size = box(library.array_class(part_of(block)), cls=block.__class__), len(block)
         found = run_wrapped(library, functools.partial(function, row), size, "error")
         parts = [_part(library, tensor) for tensor in found]

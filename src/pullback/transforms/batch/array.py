@@ -24,7 +24,6 @@ from pullback.core.debug.anomaly import call_site
 from pullback.core.function.handed import TENSORS
 from pullback.core.function.primitive import Primitive
 from pullback.core.function.tensor_library import library_of_part, on_parts
-from pullback.core.graph.modes import run_in_mode
 from pullback.core.tensor.ownership import is_held_once, is_unshared
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, BatchedValueError, compose
@@ -35,7 +34,7 @@ from pullback.ops.primitives.shape import broadcast_to_p, reshape_p
 from pullback.transforms.batch.batched_call import closed_over, elementwise_of, refused
 from pullback.transforms.batch.rules import batched_results
 from pullback.transforms.batch.user_ops import call_by_sample, call_user_op, each
-from pullback.transforms.levels import RECORDING, WRAPPING
+from pullback.transforms.levels import WRAPPING, run_recorded
 from pullback.transforms.user_calls import call_on_parts
 from pullback.transforms.wrapped import (
     TransformLibrary,
@@ -139,7 +138,7 @@ class BatchLibrary(TransformLibrary):
         old = before.value
         if after.batched and not before.batched:  # from now on each sample has its own
             shape = (after.value.shape[0], *old.shape)
-            old = run_in_mode(RECORDING, to_tensor(old).broadcast_to, shape)
+            old = run_recorded(self.rank, to_tensor(old).broadcast_to, shape)
         new = after.value
         if before.batched and not after.batched:
             new = to_tensor(new).broadcast_to(tuple(old.shape))

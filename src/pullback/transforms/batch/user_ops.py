@@ -17,7 +17,7 @@ from pullback.core.backward import api as engine
 from pullback.core.custom.vmap_rule import VmapInfo
 from pullback.core.function.dispatch import lifted, unwrap_escaped
 from pullback.core.function.handed import TENSORS
-from pullback.core.graph.modes import STATE, run_in_mode
+from pullback.core.graph.modes import STATE
 from pullback.core.tensor.tensor import Tensor, box, new_leaf
 from pullback.errors import ArgumentError, ShapeError, compose
 from pullback.ops.functions.creation import asarray, zeros_like
@@ -25,12 +25,10 @@ from pullback.ops.functions.random import Drawn, replayed, watched
 from pullback.ops.primitives.conversion import clone
 from pullback.transforms.batch.rules import stacked
 from pullback.transforms.levels import (
-    RECORDING,
     WRAPPING,
-    Level,
-    close_levels,
     depends_on_outer_level,
-    levels_reopened,
+    new_level,
+    run_recorded,
 )
 from pullback.transforms.user_calls import (
     FunctionCall,
@@ -101,10 +99,15 @@ class _Parts:
         Whether there is one group of all samples.
     kept : bool
         Whether the results stay part of a graph of what batches hold.
+    level : int
+        Of what stood for the arguments.
     """
 
-    def __init__(self, groups: list[_Group], size: int, together: bool, kept: bool) -> None:
+    def __init__(
+        self, groups: list[_Group], size: int, together: bool, kept: bool, level: int
+    ) -> None:
         self.groups, self.size, self.together, self.kept = groups, size, together, kept
+        self.level = level
 
     def joined(self, library: Any, name: str) -> list[Tensor]:
         """Return the results of all samples."""
@@ -117,7 +120,7 @@ class _Parts:
         """Return the same for samples that shared the arguments, but do not share a gradient."""
         if self.size or not size:
             return self
-        return _Parts(self.groups * size, size, False, self.kept)
+        return _Parts(self.groups * size, size, False, self.kept, self.level)
 
     def split(self, value: Tensor, batched: bool) -> list[Any]:
         """Return what belongs to each group of a tensor."""
@@ -130,7 +133,7 @@ def _expanded(value: Tensor, size: int) -> Any:
     return TENSORS.broadcast_to(value, (size, *value.shape))
 
 
-def _rows(value: Tensor, batched: bool, level: Level | None, count: int) -> list[Tensor]:
+def _rows(value: Tensor, batched: bool, level: int | None, count: int) -> list[Tensor]:
     """Return what stands for an argument in the call for each sample."""
     array = value.data_array()
     if batched and array.__class__ is _ndarray and value._node is None:
@@ -139,14 +142,14 @@ def _rows(value: Tensor, batched: bool, level: Level | None, count: int) -> list
     return [_place(value[i] if batched else value, level) for i in range(count)]
 
 
-def _place(value: Tensor, level: Level | None) -> Tensor:
+def _place(value: Tensor, level: int | None) -> Tensor:
     """Return what stands for an argument: a leaf of a level, if there is one, or a clone."""
     if level is None:
         return value
     return clone(value) if value.requires_grad else new_leaf(value.data_array(), level)
 
 
-def _seed(value: Tensor, level: Level | None) -> Tensor:
+def _seed(value: Tensor, level: int | None) -> Tensor:
     """Return what stands for a cotangent, which is independent of the arguments to backward.
 
     What a batch holds of it may have been computed from what stood for them.
@@ -158,7 +161,12 @@ def _keeps(values: Sequence[Any]) -> bool:
     return STATE.get().grad and any(isinstance(v, Tensor) and v.requires_grad for v in values)
 
 
-def _depend_on_outer_level(outs: Sequence[Tensor], level: Level) -> bool:
+def _run(level: int | None, function: Callable[..., Any], *args: Any) -> Any:
+    """Call a function, recorded where a level is given."""
+    return function(*args) if level is None else run_recorded(level, function, *args)
+
+
+def _depend_on_outer_level(outs: Sequence[Tensor], level: int) -> bool:
     return STATE.get().grad and any(depends_on_outer_level(o, level) for o in outs)
 
 
@@ -203,17 +211,17 @@ class _BySample(_Step):
         """Return the results of parts, and what was recorded of those that are tracked."""
         kept, size, recorded = _keeps(values), info.batch_size, any(tracked)
         count = max(size, 1)
-        level = Level()
+        level = new_level()
         columns = [
             _rows(v, b, level if t else None, count)
             for v, b, t in zip(values, batched, tracked, strict=True)
         ]
         groups = [_Group([column[i] for column in columns], []) for i in range(count)]
-        run_in_mode(RECORDING if recorded else {}, self._run, groups, _draws(info, self.name))
+        _run(level if recorded else None, self._run, groups, _draws(info, self.name))
         if not kept and recorded:
             outs = [out for group in groups for out in group.outs]
             kept = _depend_on_outer_level(outs, level)
-        return _Parts(groups, size, False, kept or not recorded)
+        return _Parts(groups, size, False, kept or not recorded, level)
 
     def _run(self, groups: Sequence[_Group], draws: Iterator[AbstractContextManager[Any]]) -> None:
         first: list[Any] | None = None
@@ -289,11 +297,11 @@ class _ByRule(_Step):
             for v, b, t in zip(values, batched, tracked, strict=True)
         ]
         in_dims = [0 if b or t else None for b, t in zip(batched, tracked, strict=True)]
-        kept, level = _keeps(values), Level()
+        kept, level = _keeps(values), new_level()
         places = [_place(v, level if t else None) for v, t in zip(given, tracked, strict=True)]
-        outs = run_in_mode(RECORDING if any(tracked) else {}, self._by_rule, info, places, in_dims)
+        outs = _run(level if any(tracked) else None, self._by_rule, info, places, in_dims)
         kept = kept or not any(tracked) or _depend_on_outer_level(outs, level)
-        return _Parts([_Group(places, outs)], size, True, kept)
+        return _Parts([_Group(places, outs)], size, True, kept, level)
 
     def _by_rule(
         self, info: VmapInfo, places: Sequence[Any], in_dims: Sequence[int | None]
@@ -339,30 +347,25 @@ class _Pull(_Step):
         tracked: Sequence[bool],
     ) -> _Parts:
         """Return the gradients of the arguments that are wanted."""
-        first, level = len(self._wanted), Level()
+        first, level = len(self._wanted), max(new_level(), self._parts.level)
         parts = self._parts.of_samples(info.batch_size)
         columns = [parts.split(v, b) for v, b in zip(values[first:], batched[first:], strict=True)]
         levels = [level if t else None for t in tracked[first:]]
         recorded = any(tracked)
         kept = STATE.get().grad and (_keeps(values[first:]) or self._is_kept())
-        places = [p for group in self._parts.groups for p in group.places]
-        with levels_reopened(places):  # once more
-            rows = range(len(parts.groups))
-            seeds = [[_seed(c[k], at) for c, at in zip(columns, levels, strict=True)] for k in rows]
-            groups = [
-                _Group([*group.places, *own], [])
-                for group, own in zip(parts.groups, seeds, strict=True)
-            ]
-            pairs = [*zip(parts.groups, groups, strict=True)]
-            chosen = [id(p) for group in parts.groups for p in self._chosen(group)]
-            # What stands for an argument of several samples has a gradient by each of them.
-            shared = len({*chosen}) < len(chosen)
-            for part in [[pair] for pair in pairs] if shared else [pairs]:
-                run_in_mode(RECORDING, self._pull, part, kept or recorded)
-        if kept or recorded:
-            close_levels(places)
-            level.close()
-        return _Parts(groups, parts.size, parts.together, kept or not recorded)
+        rows = range(len(parts.groups))
+        seeds = [[_seed(c[k], at) for c, at in zip(columns, levels, strict=True)] for k in rows]
+        groups = [
+            _Group([*group.places, *own], [])
+            for group, own in zip(parts.groups, seeds, strict=True)
+        ]
+        pairs = [*zip(parts.groups, groups, strict=True)]
+        chosen = [id(p) for group in parts.groups for p in self._chosen(group)]
+        # What stands for an argument of several samples has a gradient by each of them.
+        shared = len({*chosen}) < len(chosen)
+        for part in [[pair] for pair in pairs] if shared else [pairs]:
+            run_recorded(level, self._pull, part, kept or recorded)
+        return _Parts(groups, parts.size, parts.together, kept or not recorded, level)
 
     def _chosen(self, group: _Group) -> list[Tensor]:
         return [p for p, w in zip(group.places, self._wanted, strict=False) if w]

@@ -12,13 +12,13 @@ from typing import Any
 from pullback.arrays import NUMPY, library_of
 from pullback.core.backward import api as engine
 from pullback.core.function.dispatch import lifted
-from pullback.core.graph.modes import STATE, run_in_mode
+from pullback.core.graph.modes import STATE
 from pullback.core.tensor.tensor import Tensor, box, new_leaf
 from pullback.errors import GraphError, compose
 from pullback.ops.functions.creation import ones_like, zeros_like
 from pullback.ops.functions.diagonals import diag
 from pullback.ops.primitives.conversion import clone
-from pullback.transforms.levels import RECORDING, Level, close_levels
+from pullback.transforms.levels import new_level, run_at_level, run_recorded
 from pullback.transforms.wrapped import in_one_library
 
 __all__ = ["Pushforward", "jvp_by_rows", "jvp_by_transpose", "stand_ins", "unit_seeds"]
@@ -39,8 +39,9 @@ class Pushforward:
     """
 
     def __init__(self, outs: Sequence[Tensor], places: Sequence[Tensor]) -> None:
-        self._outs, self._places = outs, places
-        roots, level = [o for o in outs if _tracked(o)], Level()
+        self._outs = outs
+        roots = [o for o in outs if _tracked(o)]
+        self._level = level = new_level()
         self._cotangents = [_zero_leaf(o, level) for o in roots]
         self._pulled: Sequence[Tensor | None] = [None] * len(places)
         if roots:
@@ -51,8 +52,6 @@ class Pushforward:
 
         None is for zero. The derivatives stay part of the graph if `kept`.
         """
-        if kept:
-            close_levels([*self._cotangents, *self._places])
         pairs = [
             (pulled, vector)
             for pulled, vector in zip(self._pulled, vectors, strict=True)
@@ -61,7 +60,8 @@ class Pushforward:
         if not pairs:
             return [None] * len(self._outs)
         roots, seeds = zip(*pairs, strict=True)
-        found = iter(engine.pulled_back(roots, self._cotangents, seeds, True, kept))
+        pull, cotangents = engine.pulled_back, self._cotangents
+        found = iter(run_at_level(self._level, pull, roots, cotangents, seeds, True, kept))
         return [next(found) if _tracked(o) else None for o in self._outs]
 
 
@@ -79,16 +79,18 @@ def jvp_by_transpose(
         grad among them stays in the graph, if gradients are recorded.
     """
     kept = STATE.get().grad and any(map(_tracked, (*tensors, *along)))
-    return run_in_mode(RECORDING, _jvp, function, tensors, along, kept)  # type: ignore[no-any-return]
+    level = new_level()
+    return run_recorded(level, _jvp, level, function, tensors, along, kept)  # type: ignore[no-any-return]
 
 
 def _jvp(
+    level: int,
     function: Callable[..., Sequence[Tensor]],
     tensors: Sequence[Any],
     along: Sequence[Any],
     kept: bool,
 ) -> list[tuple[Tensor, Tensor | None]]:
-    places = stand_ins(tensors, along, kept)
+    places = stand_ins(level, tensors, along, kept)
     outs = function(*places)
     vectors = [v for v in along if v is not None]
     if not vectors:
@@ -98,9 +100,8 @@ def _jvp(
     return [(o if kept else box(o.data_array()), d) for o, d in zip(outs, found, strict=True)]
 
 
-def stand_ins(tensors: Sequence[Any], along: Sequence[Any], kept: bool) -> list[Any]:
+def stand_ins(level: int, tensors: Sequence[Any], along: Sequence[Any], kept: bool) -> list[Any]:
     """Return what stands for the arguments: for those that change a leaf, or a clone in a graph."""
-    level = Level()
     common = iter(in_one_library([t for t in tensors if isinstance(t, Tensor)]))
     return [
         _place(next(common), v, kept, level) if isinstance(t, Tensor) else t
@@ -108,13 +109,13 @@ def stand_ins(tensors: Sequence[Any], along: Sequence[Any], kept: bool) -> list[
     ]
 
 
-def _place(tensor: Tensor, vector: Any, kept: bool, level: Level) -> Tensor:
+def _place(tensor: Tensor, vector: Any, kept: bool, level: int) -> Tensor:
     if vector is None:
         return tensor if kept else tensor._alias()
     return clone(tensor) if kept and _tracked(tensor) else new_leaf(tensor.data_array(), level)
 
 
-def _zero_leaf(like: Tensor, level: Level) -> Tensor:
+def _zero_leaf(like: Tensor, level: int) -> Tensor:
     """Return zeros that require grad, in the array library of a tensor."""
     array = like.data_array()
     if array.__class__ is _ndarray:
@@ -133,16 +134,18 @@ def jvp_by_rows(
     For a backward that cannot be recorded. The derivatives are no part of any graph. Errors name
     the operation.
     """
-    return run_in_mode(RECORDING, _jvp_by_rows, name, function, tensors, along)  # type: ignore[no-any-return]
+    level = new_level()
+    return run_recorded(level, _jvp_by_rows, level, name, function, tensors, along)  # type: ignore[no-any-return]
 
 
 def _jvp_by_rows(
+    level: int,
     name: str,
     function: Callable[..., Sequence[Tensor]],
     tensors: Sequence[Any],
     along: Sequence[Any],
 ) -> list[tuple[Tensor, Tensor | None]]:
-    places = stand_ins(tensors, along, False)
+    places = stand_ins(level, tensors, along, False)
     outs = function(*places)
     count = sum(o.numel() for o in outs if _tracked(o))
     if count > MOST_ELEMENTS:

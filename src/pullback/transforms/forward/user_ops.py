@@ -21,7 +21,7 @@ from pullback.errors import GraphError, InplaceError
 from pullback.ops.functions.creation import zeros_like
 from pullback.transforms.directions import directions
 from pullback.transforms.forward.transpose import jvp_by_rows, jvp_by_transpose, stand_ins
-from pullback.transforms.levels import RECORDING, WRAPPING, Level
+from pullback.transforms.levels import WRAPPING, new_level, run_at_level, run_recorded
 from pullback.transforms.user_calls import (
     OperationCall,
     call_function,
@@ -60,10 +60,11 @@ class _ForwardCall(OperationCall):
         kept = STATE.get().grad and any(
             t is not None and t.requires_grad for t in (*values, *along)
         )
-        return run_in_mode(RECORDING, self._by_rule, values, along, kept)  # type: ignore[no-any-return]
+        level = new_level()
+        return run_recorded(level, self._by_rule, level, values, along, kept)  # type: ignore[no-any-return]
 
-    def _by_rule(self, values: Any, along: Any, kept: bool) -> Any:
-        outs = self(*stand_ins(values, along, kept))
+    def _by_rule(self, level: int, values: Any, along: Any, kept: bool) -> Any:
+        outs = self(*stand_ins(level, values, along, kept))
         node = next((n for n in map(_node_of, outs) if n is not None and n.op is self.op), None)
         if node is None:
             return None
@@ -138,8 +139,10 @@ def _gradients_of(function: OfParts, wanted: Sequence[bool], given: Sequence[boo
     """Return the function of the arguments, and of cotangents where `given`, that pulls back."""
 
     def gradients(*parts: Tensor) -> list[Tensor]:
-        parts = tuple(in_one_library(parts))
-        level = Level()
+        level = new_level()
+        return run_at_level(level, pulled, level, in_one_library(parts))  # type: ignore[no-any-return]
+
+    def pulled(level: int, parts: Sequence[Tensor]) -> list[Tensor]:
         inputs = [
             new_leaf(t.data_array(), level) if w and not t.requires_grad else t
             for t, w in zip(parts, wanted, strict=False)
