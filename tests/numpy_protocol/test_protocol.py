@@ -245,8 +245,11 @@ def test_dtypes_are_numpys_float_is_float64():
             lambda t: np.hypot.reduce(t, where=t > 1),
             r"np\.hypot\.reduce: a call without where= req",
         ),
-        (lambda t: np.gradient(t[:2], edge_order=2), r"np\.gradient: at least 3 points required"),
-        (lambda t: np.gradient(t, edge_order=3), r"np\.gradient: edge_order 1 or 2 required"),
+        (lambda t: np.gradient(t[:2], edge_order=2), r"np\.gradient: at least 3 elements"),
+        (
+            lambda t: np.gradient(t, edge_order=3),
+            r"np\.gradient: one .* edge_order 1 or 2",
+        ),
         (
             lambda t: np.lib.stride_tricks.sliding_window_view(t, (1, 1)),
             r"np\.sliding_window_view: a window of 1 axes required, got 2",
@@ -256,8 +259,11 @@ def test_dtypes_are_numpys_float_is_float64():
         (lambda t: np.select([t > 1], [t, t]), r"np\.select: as many choices as conditions, got"),
         (lambda t: np.piecewise(t, [t > 1], []), r"np\.piecewise: 1 or one more functions requir"),
         (lambda t: np.diff(t, n=-1), r"np\.diff: an order 'n' of at least 0 required"),
-        (lambda t: np.gradient(t, 1.0, 2.0), r"np\.gradient: one spacing, or one for each of 1 a"),
-        (lambda t: np.gradient(t[:1]), r"np\.gradient: at least 2 points required, got 1"),
+        (lambda t: np.gradient(t, 1.0, 2.0), r"np\.gradient: one spacing an axis and"),
+        (
+            lambda t: np.gradient(t[:1]),
+            r"np\.gradient: at least 2 elements",
+        ),
         (lambda t: np.convolve(t, t[:0]), r"np\.convolve: two vectors required"),
         (lambda t: np.diag(t[0]), r"np\.diag: a vector or a matrix required"),
         (lambda t: np.trim_zeros(t[None]), r"np\.trim_zeros: one axis required, got 2"),

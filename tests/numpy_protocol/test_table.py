@@ -8,8 +8,7 @@ import pytest
 from numpy.testing.overrides import get_overridable_numpy_array_functions
 from scipy import special
 from tests.numpy_protocol._calls import CALLS, INTEGERS, UFUNCS
-from tests.numpy_protocol._document import MAPPED
-from tests.numpy_protocol._document import UFUNCS as UFUNC_NAMES
+from tests.numpy_protocol._document import MAPPED, UFUNCS as UFUNC_NAMES
 
 import pullback as pb
 from pullback.numpy_protocol.arguments import ADAPTERS

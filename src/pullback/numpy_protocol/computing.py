@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from pullback.core.tensor.tensor import Tensor
-from pullback.errors import ArgumentError, compose
 from pullback.numpy_protocol.arguments import (
     adapter,
     as_tensor,
@@ -17,12 +16,10 @@ from pullback.numpy_protocol.arguments import (
     inexact,
     namespace,
     operand,
-    position,
     together,
     values_of,
     with_rank,
 )
-from pullback.ops.axes import normalize_axes
 from pullback.ops.functions import (
     complex_numbers,
     creation,
@@ -86,10 +83,10 @@ def clip(a: Any, a_min: Any = None, a_max: Any = None, *, min: Any = None, max: 
 
 @adapter("angle")
 def angle(z: Any, deg: bool = False) -> Any:
-    """Return the angle of complex numbers."""
+    """Return the angle of complex numbers, which that of a negative zero depends on."""
     x = as_tensor(z)
-    imaginary = complex_numbers.imag(x) if x.dtype.is_complex else creation.zeros_like(x)
-    result = trigonometric.atan2(imaginary, complex_numbers.real(x) if x.dtype.is_complex else x)
+    wide = np.result_type(x.dtype.dtype, np.complex64)
+    result = complex_numbers.angle(data_types.astype(x, wide, copy=False))
     return trigonometric.rad2deg(result) if deg else result
 
 
@@ -243,51 +240,12 @@ def interp(
 
 @adapter("gradient")
 def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
-    """Return the slopes by central differences, at the ends of one or of two neighbours.
-
-    The spacing is a number or the coordinates of the points, one for all axes or one for each.
-    """
+    """Return the slopes by differences of neighbours; the spacings are one, or one an axis."""
     x = inexact(f)
-    axes = normalize_axes("np.gradient", axis, x.ndim)
-    spacings = varargs or (1.0,)
-    spacings = spacings * len(axes) if len(spacings) == 1 else spacings
-    if len(spacings) != len(axes):
-        required = f"one spacing, or one for each of {len(axes)} axes, required"
-        raise ArgumentError(compose("np.gradient", required, str(len(spacings)), ("f", x)))
-    if edge_order not in (1, 2):
-        raise ArgumentError(compose("np.gradient", "edge_order 1 or 2 required", str(edge_order)))
-    pairs = zip(axes, spacings, strict=True)
-    found = tuple(_slopes(x, i, operand(h), edge_order) for i, h in pairs)
+    spacings = [as_tensor(h, x) if np.ndim(h) else operand(h) for h in varargs]
+    spacing = spacings[0] if len(spacings) == 1 else spacings or 1
+    found = scans.gradient(x, spacing=spacing, dim=axis, edge_order=edge_order)
     return found[0] if len(found) == 1 else found
-
-
-def _slopes(x: Any, axis: int, spacing: Any, order: int) -> Any:
-    """Return the derivative of the parabola through each point and its two neighbours."""
-    n = x.shape[axis]
-    if n < order + 1:
-        required = f"at least {order + 1} points required"
-        raise ArgumentError(compose("np.gradient", required, str(n), ("f", x)))
-
-    def part(values: Any, start: Any, stop: Any) -> Any:
-        return values[position(axis, slice(start, stop))]
-
-    if isinstance(spacing, Tensor) and spacing.ndim:
-        shape = (*(1,) * axis, -1, *(1,) * (x.ndim - axis - 1))
-        gaps = manipulation.reshape(spacing[1:] - spacing[:-1], shape)
-        slopes = (part(x, 1, None) - part(x, None, -1)) / gaps
-        behind, ahead = part(gaps, None, -1), part(gaps, 1, None)
-        inner = (part(slopes, None, -1) * ahead + part(slopes, 1, None) * behind) / (behind + ahead)
-        bends = [part(gaps, *ends) for ends in ((0, 1), (1, 2), (-1, None), (-2, -1))]
-        first, last = bends[0] / (bends[0] + bends[1]), bends[2] / (bends[2] + bends[3])
-    else:
-        slopes = (part(x, 1, None) - part(x, None, -1)) / spacing
-        inner = (part(x, 2, None) - part(x, None, -2)) / (spacing * 2.0)
-        first = last = 0.5
-    start, end = part(slopes, 0, 1), part(slopes, -1, None)
-    if order == 2:
-        start = start - (part(slopes, 1, 2) - start) * first
-        end = end + (end - part(slopes, -2, -1)) * last
-    return joining.concat([start, inner, end], axis=axis)
 
 
 # -- polynomials -----------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from pullback.core.tensor.endings import warn_of_end
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, BatchedValueError, DTypeError, compose
 from pullback.numpy_protocol import choosing, reducing, shaping
-from pullback.numpy_protocol.arguments import numpy_dtype, operand, tensors_in, values_of
+from pullback.numpy_protocol.arguments import ADAPTERS, numpy_dtype, operand, tensors_in, values_of
 from pullback.numpy_protocol.computing import clip as clipped
 from pullback.numpy_protocol.protocol import counterpart
 from pullback.ops.axes import either
@@ -119,7 +119,7 @@ class ReducingMethods:
 
     sum = _reduction("sum", sum_p.public)
     mean = _reduction("mean", _mean)
-    prod = _reduction("prod", reducing.prod)
+    prod = _reduction("prod", ADAPTERS["prod"])
     max = _reduction("max", reductions.max)
     min = _reduction("min", reductions.min)
     any = _reduction("any", reductions.any)

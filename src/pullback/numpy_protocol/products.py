@@ -22,6 +22,7 @@ from pullback.ops.axes import normalize_axis
 from pullback.ops.functions import (
     complex_numbers,
     creation,
+    diagonals,
     joining,
     manipulation,
     pointwise,
@@ -46,15 +47,13 @@ def dot(a: Any, b: Any) -> Any:
 @adapter("outer")
 def outer(a: Any, b: Any) -> Any:
     """Return the products of every element of `a` with every one of `b`, both flat."""
-    x, y = together(a, b)
-    return manipulation.reshape(x, (-1, 1)) * manipulation.reshape(y, (1, -1))
+    return linalg.outer(*(manipulation.reshape(x, (-1,)) for x in together(a, b)))
 
 
 @adapter("vdot")
 def vdot(a: Any, b: Any) -> Any:
     """Return the sum of the products of the flat arrays, the first conjugated."""
-    x, y = (manipulation.reshape(z, (-1,)) for z in together(a, b))
-    return products.matmul(complex_numbers_primitives.conj(x), y)
+    return products.vdot(*(manipulation.reshape(x, (-1,)) for x in together(a, b)))
 
 
 @adapter("einsum")
@@ -189,8 +188,7 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True) -> Any:
 @adapter("diagonal")
 def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     """Return the diagonals of matrices in two axes."""
-    x = manipulation.moveaxis(as_tensor(a), (axis1, axis2), (-2, -1))
-    return linalg.diagonal(x, offset=offset)
+    return diagonals.diagonal_of(as_tensor(a), offset, axis1, axis2)
 
 
 @adapter("trace")

@@ -257,7 +257,8 @@ class _Call:
     def __init__(
         self, name: str, function: Any, counterpart: Callable[..., Any], ours: str = ""
     ) -> None:
-        self.name, self.function, self.counterpart, self.ours = name, function, counterpart, ours
+        self.name, self.function, self.counterpart = name, function, counterpart
+        self.ours = ours or name.rpartition(".")[2]  # what errors call it
         own = inspect.signature(counterpart).parameters
         self.open_ended = any(p.kind is p.VAR_KEYWORD for p in own.values())
         self.accepts = frozenset(own)
@@ -274,7 +275,7 @@ class _Call:
             return self._run(args, settings)
         except AutogradError as error:
             text = str(error)
-            if self.ours and text.startswith(f"{self.ours}: "):
+            if text.startswith(f"{self.ours}: "):
                 error.args = (self.name + text.removeprefix(self.ours),)
             raise
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import operator
 from typing import Any
 
 import numpy as np
@@ -32,13 +33,13 @@ from pullback.ops.functions import (
     pointwise,
     reductions,
     sorting,
+    statistics,
 )
 from pullback.ops.primitives import (
     comparison as comparison_primitives,
     exponential,
     reductions as reductions_primitives,
 )
-from pullback.ops.primitives.gathering import gather_p
 from pullback.ops.primitives.reductions import std_p, var_p
 
 
@@ -53,32 +54,35 @@ def _truth(mask: Any) -> Any:
     return mask if mask.dtype.kind == "b" else mask != 0
 
 
-@adapter("sum")
-def sum(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    keepdims: bool = False,
-    initial: Any = None,
-    where: Any = True,
-) -> Any:
-    """Sum with what NumPy adds: a start, and a mask."""
-    total = reductions.sum(_chosen(a, where, 0), axis=axis, dtype=dtype, keepdims=keepdims)
-    return total if initial is None else total + operand(initial)
+def _reduction(name: str, ours: Any, neutral: float, combined: Any) -> None:
+    """Register a reduction of ours with what NumPy adds: a start, and a mask."""
+
+    @adapter(name)
+    def reduce(
+        a: Any,
+        axis: Any = None,
+        dtype: Any = None,
+        keepdims: bool = False,
+        initial: Any = None,
+        where: Any = True,
+    ) -> Any:
+        result = ours(_chosen(a, where, neutral), axis=axis, dtype=dtype, keepdims=keepdims)
+        return result if initial is None else combined(result, operand(initial))
 
 
-@adapter("prod")
-def prod(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    keepdims: bool = False,
-    initial: Any = None,
-    where: Any = True,
-) -> Any:
-    """Multiply with what NumPy adds: a start, and a mask."""
-    product = reductions.prod(_chosen(a, where, 1), axis=axis, dtype=dtype, keepdims=keepdims)
-    return product if initial is None else product * operand(initial)
+_reduction("sum", reductions.sum, 0, operator.add)
+_reduction("nansum", statistics.nansum, 0, operator.add)
+_reduction("prod", reductions.prod, 1, operator.mul)
+
+
+def _logical(name: str, ours: Any, neutral: bool) -> None:
+    @adapter(name)
+    def reduce(a: Any, axis: Any = None, keepdims: bool = False, *, where: Any = True) -> Any:
+        return ours(_chosen(a, where, neutral), axis=axis, keepdims=keepdims)
+
+
+_logical("any", reductions_primitives.any, False)
+_logical("all", reductions_primitives.all, True)
 
 
 def _extreme(name: str) -> None:
@@ -112,18 +116,6 @@ def ptp(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
     return reductions_primitives.max(x, **settings) - reductions_primitives.min(x, **settings)
 
 
-@adapter("any")
-def any(a: Any, axis: Any = None, keepdims: bool = False, *, where: Any = True) -> Any:
-    """Return whether any element is true."""
-    return reductions_primitives.any(_chosen(a, where, False), axis=axis, keepdims=keepdims)
-
-
-@adapter("all")
-def all(a: Any, axis: Any = None, keepdims: bool = False, *, where: Any = True) -> Any:
-    """Return whether all elements are true."""
-    return reductions_primitives.all(_chosen(a, where, True), axis=axis, keepdims=keepdims)
-
-
 @adapter("mean")
 def mean(
     a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False, *, where: Any = True
@@ -134,7 +126,16 @@ def mean(
         return reductions_primitives.mean(x, axis=axis, keepdims=keepdims)
     mask = manipulation.broadcast_to(_truth(where), x.shape)
     count = reductions.sum(data_types.astype(mask, x.dtype), axis=axis, keepdims=keepdims)
-    return sum(x, axis, keepdims=keepdims, where=mask) / count
+    return reductions.sum(_chosen(x, mask, 0), axis=axis, keepdims=keepdims) / count
+
+
+@adapter("nanmean")
+def nanmean(
+    a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False, *, where: Any = True
+) -> Any:
+    """Return the mean of what is not NaN, of what a mask leaves."""
+    x = _chosen(inexact(a, dtype), where, math.nan)
+    return statistics.nanmean(x, axis=axis, keepdims=keepdims)
 
 
 _mean = mean
@@ -237,7 +238,7 @@ def _without_nans(name: str) -> None:
         return reduction(x, *args, where=there if where is True else there & where, **settings)
 
 
-for _name in ("sum", "prod", "mean", "var", "std"):
+for _name in ("prod", "var", "std"):
     _without_nans(_name)
 
 
@@ -287,57 +288,42 @@ _RATES = {
 }
 
 
-def _places(n: int, q: Any, method: str) -> Any:
-    """Return where quantiles stand among n sorted elements: those of the places themselves."""
-    return np.quantile(np.arange(max(n, 1), dtype=float), values_of(q), method=method)  # type: ignore[call-overload]
-
-
-def _ordered_rows(a: Any, axis: Any) -> tuple[Any, tuple[int, ...]]:
-    """Return the elements along axes sorted in the last one, and the shape with axes kept."""
-    x = inexact(a)
+def _quantile(a: Any, q: Any, axis: Any, method: str, keepdims: bool, skip_nan: bool) -> Any:
+    """Return quantiles by the positions that NumPy's method has for them."""
+    x, q = inexact(a), operand(q)
     axes = normalize_axes("np.quantile", axis, x.ndim)
     others = [i for i in range(x.ndim) if i not in axes]
-    rows = manipulation.permute_dims(x, (*others, *axes))
-    shape = (*(x.shape[i] for i in others), math.prod(x.shape[i] for i in axes))
-    rows = sorting.sort(manipulation.reshape(rows, shape), axis=-1)
-    if not shape[-1]:
-        rows = creation.full((*shape[:-1], 1), math.nan, dtype=x.dtype, device=x.device)
-    return rows, tuple(1 if i in axes else n for i, n in enumerate(x.shape))
+    rest, n = [x.shape[i] for i in others], math.prod(x.shape[i] for i in axes)
+    rows = manipulation.reshape(manipulation.permute_dims(x, (*others, *axes)), (*rest, n))
+    if not n:
+        rows = creation.full((*rest, 1), math.nan, dtype=x.dtype, device=x.device)
+    ordered = sorting.sort(rows, axis=-1)
+    found = statistics.between(ordered, _ranks(ordered, q, method, skip_nan), "linear")
+    kept = [1 if i in axes else n for i, n in enumerate(x.shape)]
+    found = manipulation.moveaxis(found, -1, 0)
+    return manipulation.reshape(found, (*np.shape(q), *(kept if keepdims else rest)))
 
 
-def _quantile(a: Any, q: Any, axis: Any, method: str, keepdims: bool, skip_nan: bool) -> Any:
-    rows, kept = _ordered_rows(a, axis)
-    n, q = rows.shape[-1], operand(q)
-    nans = comparison_primitives.isnan(rows)
-    if skip_nan:
-        counts, which = np.unique(n - values_of(nans).sum(-1), return_inverse=True)
-        places = np.stack([_places(m, q, method).ravel() for m in counts])[which]
-        n = counts[which][..., None]
-    else:
-        places = _places(n, q, method).ravel()
-    low = np.floor(places).astype(int)
-    high = np.minimum(low + 1, np.maximum(n - 1, 0))
-
-    def at(index: Any) -> Any:
-        wanted = np.broadcast_to(index, (*rows.shape[:-1], index.shape[-1]))
-        return gather_p.public(rows, beside(wanted.copy(), rows), axis=-1)
-
-    found = below = at(low)
-    if method in _RATES or (places != low).any():
-        weight = beside(places - low, rows)
-        if isinstance(q, Tensor) and method in _RATES:
-            rate = np.where(places != low, n + _RATES[method], 0)
-            flat = manipulation.reshape(q, (-1,))
-            weight = weight + (flat - flat.detach()) * beside(rate, rows)
-        weight = data_types.astype(weight, rows.dtype)
-        above = at(high)
-        step = above - below
-        found = pointwise.where(weight < 0.5, below + step * weight, above - step * (1 - weight))
-    bad = (reductions_primitives.all if skip_nan else reductions_primitives.any)(
-        nans, axis=-1, keepdims=True
-    )
-    found = manipulation.moveaxis(pointwise.where(bad, math.nan, found), -1, 0)
-    return manipulation.reshape(found, (*np.shape(q), *(kept if keepdims else found.shape[1:])))
+def _ranks(ordered: Any, q: Any, method: str, skip_nan: bool) -> Any:
+    """Return where quantiles stand in sorted rows: at a NaN, if NaNs are not left out."""
+    n = ordered.shape[-1]
+    numbers = n - np.isnan(values_of(ordered)).sum(-1)
+    counts, which = np.unique(numbers, return_inverse=True)
+    levels = np.ravel(values_of(q))
+    places = np.stack(
+        [
+            np.quantile(np.arange(max(m, 1), dtype=float), levels, method=method)
+            if m == n or skip_nan
+            else np.full(levels.shape, n - 1.0)
+            for m in counts
+        ]
+    )[which]
+    ranks = beside(places, ordered)
+    if isinstance(q, Tensor) and method in _RATES:
+        rates = np.where(places % 1, numbers[..., None] + _RATES[method], 0)
+        flat = manipulation.reshape(q, (-1,))
+        ranks = ranks + (flat - flat.detach()) * beside(rates, ordered)
+    return ranks
 
 
 def _quantiles(name: str, skip_nan: bool) -> None:

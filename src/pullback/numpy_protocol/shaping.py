@@ -16,7 +16,6 @@ from pullback.numpy_protocol.arguments import (
     ADAPTERS,
     adapter,
     as_tensor,
-    namespace,
     position,
     together,
     values_of,
@@ -34,36 +33,17 @@ from pullback.ops.functions import (
 from pullback.ops.primitives import conversion
 from pullback.ops.primitives.arranging import pad_constant_p
 
-
 # -- what is known without looking at the elements -------------------------------------------------
-@adapter("shape")
-def shape(a: Any) -> tuple[int, ...]:
-    """Return the shape."""
-    return tuple(a.shape)
-
-
-@adapter("ndim")
-def ndim(a: Any) -> int:
-    """Return the number of axes."""
-    return len(a.shape)
+adapter("shape")(lambda a: tuple(a.shape))
+adapter("ndim")(lambda a: len(a.shape))
+adapter("iscomplexobj")(lambda x: bool(x.is_complex()))
+adapter("isrealobj")(lambda x: not x.is_complex())
 
 
 @adapter("size")
 def size(a: Any, axis: Any = None) -> int:
-    """Return the number of elements, along an axis if one is given."""
+    """Return the number of elements, along axes if they are given."""
     return math.prod(a.shape[i] for i in normalize_axes("np.size", axis, len(a.shape)))
-
-
-@adapter("iscomplexobj")
-def iscomplexobj(x: Any) -> bool:
-    """Return whether the dtype is complex."""
-    return bool(x.is_complex())
-
-
-@adapter("isrealobj")
-def isrealobj(x: Any) -> bool:
-    """Return whether the dtype is not complex."""
-    return not x.is_complex()
 
 
 # -- another shape, another order ------------------------------------------------------------------
@@ -195,23 +175,21 @@ def _parts(name: str, ary: Any, places: Any, axis: int, equal: bool = False) -> 
 # -- making ----------------------------------------------------------------------------------------
 
 
-def _filled(name: str) -> None:
+def _filled(name: str, make: Any) -> None:
     @adapter(f"{name}_like")
     def like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None) -> Any:
         wanted = a.shape if shape is None else shape
-        make = getattr(namespace(), name)
         return make(wanted, dtype=dtype or a.dtype, device=device or a.device)
 
 
-_filled("zeros")
-_filled("ones")
+_filled("zeros", creation.zeros)
+_filled("ones", creation.ones)
 
 
 @adapter("empty_like")
 def empty_like(prototype: Any, dtype: Any = None, shape: Any = None, *, device: Any = None) -> Any:
     """Return a tensor to be filled, of zeros."""
-    wanted = prototype.shape if shape is None else shape
-    return creation.zeros(wanted, dtype=dtype or prototype.dtype, device=device or prototype.device)
+    return ADAPTERS["zeros_like"](prototype, dtype, shape, device=device)
 
 
 @adapter("full_like")

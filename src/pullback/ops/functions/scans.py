@@ -336,7 +336,8 @@ def gradient(
     ----------
     input : Tensor
     spacing : float or sequence
-        How far apart the samples are, or one such number or vector of positions an axis.
+        How far apart the samples are, or one such number or vector of positions an axis; tensors
+        have a gradient too.
     dim : int or sequence of int, optional
         By default all axes.
     edge_order : int
@@ -380,7 +381,10 @@ def _slopes(x: Tensor, axis: int, step: Any, edge_order: int) -> Tensor:
         gaps: Any = full((n - 1,), float(step), dtype=x.dtype, device=x.device)
     else:
         positions = tensor_of("gradient", step, "spacing")
-        gaps = subtract(positions[1:], positions[:-1])
+        if positions.shape:
+            gaps = subtract(positions[1:], positions[:-1])
+        else:
+            gaps = broadcast_to(positions, (n - 1,))
     slopes = divide(subtract(y[..., 1:], y[..., :-1]), gaps)
     left, right = gaps[:-1], gaps[1:]
     both_sides = add(left, right)

@@ -287,7 +287,7 @@ def _quantile(
     ordered = manipulation.permute_dims(ordered, (*order, axis))
     ordered = gather_p.public(ordered, argsort_p.public(ordered, axis=-1), axis=-1)
     ranks = _ranks(ordered, manipulation.reshape(levels, (-1,)), skip_nan)
-    found = _between(ordered, ranks, interpolation)
+    found = between(ordered, ranks, interpolation)
     rest = tuple(found.shape[:-1])
     last = len(rest)
     found = manipulation.permute_dims(found, (last, *range(last)))
@@ -347,7 +347,7 @@ def _ranks(ordered: Tensor, levels: Tensor, skip_nan: bool) -> Tensor:
     return pointwise.where(box(count < n), float(n - 1), levels * (n - 1))
 
 
-def _between(ordered: Tensor, ranks: Tensor, interpolation: str) -> Tensor:
+def between(ordered: Tensor, ranks: Tensor, interpolation: str) -> Tensor:
     """Return the elements at the ranks along the last axis, between two of them interpolated."""
     below, above = rounding.floor(ranks.detach()), rounding.ceil(ranks.detach())
 
