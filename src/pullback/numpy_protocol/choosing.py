@@ -15,6 +15,7 @@ import numpy as np
 
 from pullback import hints
 from pullback.arrays import library_of
+from pullback.core.function.handed import TENSORS
 from pullback.core.graph.modes import STATE
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, GraphError, compose
@@ -32,18 +33,10 @@ from pullback.numpy_protocol.arguments import (
 )
 from pullback.numpy_protocol.shaping import resize
 from pullback.ops.axes import normalize_axis
-from pullback.ops.functions import (
-    creation,
-    data_types,
-    joining,
-    manipulation,
-    pointwise,
-    repeating,
-)
 
 
 def _flat(a: Any) -> Any:
-    return manipulation.reshape(as_tensor(a), (-1,))
+    return TENSORS.reshape(as_tensor(a), (-1,))
 
 
 # -- by a condition --------------------------------------------------------------------------------
@@ -57,7 +50,7 @@ def where(condition: Any, x: Any = None, y: Any = None) -> Any:
     x, y = operand(x), operand(y)
     if not isinstance(x, Tensor) and not isinstance(y, Tensor):
         x = as_tensor(x, mask)
-    return pointwise.where(mask, x, y)
+    return TENSORS.where(mask, x, y)
 
 
 @adapter("select")
@@ -86,7 +79,7 @@ def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> An
     if len(funclist) != len(masks):
         required, came = f"{len(masks)} or one more functions required", str(len(funclist))
         raise ArgumentError(compose("np.piecewise", required, came, ("x", x)))
-    result = creation.zeros_like(x)
+    result = TENSORS.zeros_like(x)
     for mask, function in zip(masks, funclist, strict=True):
         value = function(x[mask], *args, **kw) if callable(function) else function
         result[mask] = value
@@ -122,10 +115,10 @@ def _read_rows(x: Any, indices: Any, axis: int) -> Any:
 @adapter("choose")
 def choose(a: Any, choices: Any, mode: str = "raise") -> Any:
     """Return, element by element, the one of several arrays that an index names."""
-    arrays = repeating.broadcast_arrays(*together(*choices))
+    arrays = TENSORS.broadcast_arrays(*together(*choices))
     index = np.arange(len(arrays)).take(values_of(a), mode=mode)  # type: ignore[call-overload]
     shape = np.broadcast_shapes(index.shape, arrays[0].shape)
-    stacked = joining.stack([manipulation.broadcast_to(x, shape) for x in arrays])
+    stacked = TENSORS.stack([TENSORS.broadcast_to(x, shape) for x in arrays])
     return _read_rows(stacked, np.broadcast_to(index, shape)[None], 0)[0]
 
 
@@ -147,13 +140,13 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
     places: Any = np.arange(n)[index] if isinstance(obj, slice) or index.dtype == bool else index
     new = with_rank(new, x.ndim)
     if places.size == 1:
-        new = manipulation.moveaxis(new, 0, over) if places.ndim == 0 else new
+        new = TENSORS.moveaxis(new, 0, over) if places.ndim == 0 else new
         count = new.shape[over]
     else:
         count = places.size
-    new = manipulation.broadcast_to(new, (*x.shape[:over], count, *x.shape[over + 1 :]))
+    new = TENSORS.broadcast_to(new, (*x.shape[:over], count, *x.shape[over + 1 :]))
     order = np.insert(np.arange(n), index, np.arange(n, n + count))
-    return joining.concat([x, new], axis=over)[position(over, order)]
+    return TENSORS.concat([x, new], axis=over)[position(over, order)]
 
 
 # -- sorted ----------------------------------------------------------------------------------------
@@ -172,9 +165,7 @@ def sort_complex(a: Any) -> Any:
     x = as_tensor(a)
     order = np.argsort(values_of(x), axis=-1)
     wide = (
-        x
-        if x.dtype.is_complex
-        else data_types.astype(x, np.result_type(values_of(x), np.complex64))
+        x if x.dtype.is_complex else TENSORS.astype(x, np.result_type(values_of(x), np.complex64))
     )
     return _read_rows(wide, order, wide.ndim - 1)
 
@@ -219,7 +210,7 @@ def unique(
 @adapter("union1d")
 def union1d(ar1: Any, ar2: Any) -> Any:
     """Return the different elements of both."""
-    return unique(joining.concat([_flat(ar) for ar in together(ar1, ar2)]))
+    return unique(TENSORS.concat([_flat(ar) for ar in together(ar1, ar2)]))
 
 
 @adapter("intersect1d")
@@ -237,7 +228,7 @@ def setdiff1d(ar1: Any, ar2: Any) -> Any:
 @adapter("setxor1d")
 def setxor1d(ar1: Any, ar2: Any) -> Any:
     """Return the different elements that one of the two has."""
-    return unique(joining.concat([_members(ar1, ar2, False), _members(ar2, ar1, False)]))
+    return unique(TENSORS.concat([_members(ar1, ar2, False), _members(ar2, ar1, False)]))
 
 
 def _members(a: Any, b: Any, wanted: bool) -> Any:
@@ -254,7 +245,7 @@ def copyto(dst: Any, src: Any, where: Any = True) -> None:
             dst[...] = operand(src)
         else:
             mask = np.broadcast_to(values_of(where), dst.shape)
-            dst[mask] = manipulation.broadcast_to(as_tensor(src), dst.shape)[mask]
+            dst[mask] = TENSORS.broadcast_to(as_tensor(src), dst.shape)[mask]
         return
     needs_untracked("np.copyto", dst, (src, where))
     np.copyto(dst, values_of(src), where=values_of(where))

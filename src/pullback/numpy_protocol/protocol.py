@@ -20,6 +20,7 @@ import numpy as np
 
 from pullback import hints, special
 from pullback.arrays import is_array
+from pullback.core.function.handed import TENSORS
 from pullback.core.graph.modes import STATE
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import (
@@ -42,7 +43,6 @@ from pullback.numpy_protocol.arguments import (
     ADAPTERS,
     as_tensor,
     beside,
-    namespace,
     numpy_dtype,
     operand,
     tensors_in,
@@ -124,7 +124,7 @@ def ufunc_counterpart(ufunc: np.ufunc) -> Callable[..., Any]:
         return functools.partial(_run_on_values, ufunc)
     found: Callable[..., Any] | None = None
     if getattr(np, name, None) is ufunc:
-        found = renamed(name) if name in NUMPY else getattr(namespace(), name, None)
+        found = renamed(name) if name in NUMPY else getattr(TENSORS, name, None)
     elif getattr(sys.modules.get("scipy.special"), name, None) is ufunc:
         found = getattr(special, name, None)  # a name may mean something else there
         name = f"scipy.special.{name}"

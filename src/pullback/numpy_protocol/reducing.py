@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from pullback.core.function.handed import TENSORS
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, compose
 from pullback.numpy_protocol.arguments import (
@@ -17,7 +18,6 @@ from pullback.numpy_protocol.arguments import (
     as_tensor,
     beside,
     inexact,
-    namespace,
     operand,
     values_of,
 )
@@ -25,28 +25,15 @@ from pullback.numpy_protocol.renamings import renamed
 from pullback.ops.axes import normalize_axes
 from pullback.ops.functions import (
     complex_numbers,
-    creation,
     data_types,
-    joining,
-    manipulation,
-    norms,
-    pointwise,
-    reductions,
-    sorting,
     statistics,
 )
-from pullback.ops.primitives import (
-    comparison as comparison_primitives,
-    exponential,
-    reductions as reductions_primitives,
-)
-from pullback.ops.primitives.reductions import std_p, var_p
 
 
 def _chosen(a: Any, where: Any, neutral: float) -> Any:
     """Return `a` with `neutral` where it is not to be counted."""
     x = as_tensor(a)
-    return x if where is True else pointwise.where(_truth(where), x, neutral)
+    return x if where is True else TENSORS.where(_truth(where), x, neutral)
 
 
 def _truth(mask: Any) -> Any:
@@ -70,9 +57,9 @@ def _reduction(name: str, ours: Any, neutral: float, combined: Any) -> None:
         return result if initial is None else combined(result, operand(initial))
 
 
-_reduction("sum", reductions.sum, 0, operator.add)
-_reduction("nansum", statistics.nansum, 0, operator.add)
-_reduction("prod", reductions.prod, 1, operator.mul)
+_reduction("sum", TENSORS.sum, 0, operator.add)
+_reduction("nansum", TENSORS.nansum, 0, operator.add)
+_reduction("prod", TENSORS.prod, 1, operator.mul)
 
 
 def _logical(name: str, ours: Any, neutral: bool) -> None:
@@ -81,8 +68,8 @@ def _logical(name: str, ours: Any, neutral: bool) -> None:
         return ours(_chosen(a, where, neutral), axis=axis, keepdims=keepdims)
 
 
-_logical("any", reductions_primitives.any, False)
-_logical("all", reductions_primitives.all, True)
+_logical("any", TENSORS.any, False)
+_logical("all", TENSORS.all, True)
 
 
 def _extreme(name: str) -> None:
@@ -99,9 +86,9 @@ def _extreme(name: str) -> None:
         x = _chosen(a, where, operand(initial))
         if 0 in x.shape and initial is not None:
             shape = find(np.empty(x.shape), axis=axis, keepdims=keepdims, initial=0).shape
-            return manipulation.broadcast_to(as_tensor(initial, x), shape)
-        result = getattr(namespace(), name)(x, axis=axis, keepdims=keepdims)
-        return result if initial is None else getattr(namespace(), pick)(result, operand(initial))
+            return TENSORS.broadcast_to(as_tensor(initial, x), shape)
+        result = getattr(TENSORS, name)(x, axis=axis, keepdims=keepdims)
+        return result if initial is None else getattr(TENSORS, pick)(result, operand(initial))
 
 
 _extreme("max")
@@ -113,7 +100,7 @@ def ptp(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
     """Return the largest less the smallest element."""
     x = as_tensor(a)
     settings = {"axis": axis, "keepdims": keepdims}
-    return reductions_primitives.max(x, **settings) - reductions_primitives.min(x, **settings)
+    return TENSORS.max(x, **settings) - TENSORS.min(x, **settings)
 
 
 @adapter("mean")
@@ -123,10 +110,10 @@ def mean(
     """Return the mean, of what a mask leaves."""
     x = inexact(a, dtype)
     if where is True:
-        return reductions_primitives.mean(x, axis=axis, keepdims=keepdims)
-    mask = manipulation.broadcast_to(_truth(where), x.shape)
-    count = reductions.sum(data_types.astype(mask, x.dtype), axis=axis, keepdims=keepdims)
-    return reductions.sum(_chosen(x, mask, 0), axis=axis, keepdims=keepdims) / count
+        return TENSORS.mean(x, axis=axis, keepdims=keepdims)
+    mask = TENSORS.broadcast_to(_truth(where), x.shape)
+    count = TENSORS.sum(TENSORS.astype(mask, x.dtype), axis=axis, keepdims=keepdims)
+    return TENSORS.sum(_chosen(x, mask, 0), axis=axis, keepdims=keepdims) / count
 
 
 @adapter("nanmean")
@@ -135,7 +122,7 @@ def nanmean(
 ) -> Any:
     """Return the mean of what is not NaN, of what a mask leaves."""
     x = _chosen(inexact(a, dtype), where, math.nan)
-    return statistics.nanmean(x, axis=axis, keepdims=keepdims)
+    return TENSORS.nanmean(x, axis=axis, keepdims=keepdims)
 
 
 _mean = mean
@@ -156,10 +143,10 @@ def var(
     """Return the variance, about `mean`; `correction` is the standard's name for `ddof`."""
     less = ddof if correction is None else correction
     if where is True and mean is None:
-        return var_p.public(inexact(a, dtype), axis=axis, correction=less, keepdims=keepdims)
+        return TENSORS.var(inexact(a, dtype), axis=axis, correction=less, keepdims=keepdims)
     deviation, freedom = _deviation(a, axis, dtype, less, keepdims, where, mean)
     squares = complex_numbers.squared_size(deviation)
-    return reductions.sum(squares, axis=axis, keepdims=keepdims) / freedom
+    return TENSORS.sum(squares, axis=axis, keepdims=keepdims) / freedom
 
 
 @adapter("std")
@@ -177,10 +164,10 @@ def std(
     """Return the standard deviation, about `mean`; `correction` is an alias of `ddof`."""
     less = ddof if correction is None else correction
     if where is True and mean is None:
-        return std_p.public(inexact(a, dtype), axis=axis, correction=less, keepdims=keepdims)
+        return TENSORS.std(inexact(a, dtype), axis=axis, correction=less, keepdims=keepdims)
     deviation, freedom = _deviation(a, axis, dtype, less, keepdims, where, mean)
-    root = exponential.sqrt(freedom)
-    return norms.vector_norm(deviation, axis=axis, keepdims=keepdims) / root
+    root = TENSORS.sqrt(freedom)
+    return TENSORS.vector_norm(deviation, axis=axis, keepdims=keepdims) / root
 
 
 def _deviation(
@@ -188,12 +175,12 @@ def _deviation(
 ) -> tuple[Any, Any]:
     """Return `a` less its mean, 0 where the mask is False, and the degrees of freedom."""
     x = inexact(a, dtype)
-    mask = manipulation.broadcast_to(_truth(where), x.shape)
+    mask = TENSORS.broadcast_to(_truth(where), x.shape)
     centre = _mean(x, axis, keepdims=True, where=mask) if mean is None else as_tensor(mean, x)
-    deviation = pointwise.where(mask, x - centre, 0)
+    deviation = TENSORS.where(mask, x - centre, 0)
     real = data_types.finfo(x.dtype).dtype
-    count = reductions.sum(data_types.astype(mask, real), axis=axis, keepdims=keepdims)
-    return deviation, pointwise.where(count > less, count - less, math.nan)
+    count = TENSORS.sum(TENSORS.astype(mask, real), axis=axis, keepdims=keepdims)
+    return deviation, TENSORS.where(count > less, count - less, math.nan)
 
 
 @adapter("average")
@@ -203,8 +190,8 @@ def average(
     """Return the mean weighted by `weights`, of the shape of `a` or of its axis."""
     x = inexact(a)
     if weights is None:
-        result = reductions_primitives.mean(x, axis=axis, keepdims=keepdims)
-        total = creation.full_like(result, math.prod(x.shape) / max(math.prod(result.shape), 1))
+        result = TENSORS.mean(x, axis=axis, keepdims=keepdims)
+        total = TENSORS.full_like(result, math.prod(x.shape) / max(math.prod(result.shape), 1))
         return (result, total) if returned else result
     w = as_tensor(weights, x)
     if w.shape != x.shape:
@@ -213,16 +200,12 @@ def average(
             required = "weights of the shape of a, or of its axis, required"
             inputs = (("a", x), ("weights", w))
             raise ArgumentError(compose("np.average", required, str(w.shape), *inputs))
-        w = (
-            manipulation.permute_dims(w, tuple(np.argsort(np.argsort(axes))))
-            if len(axes) > 1
-            else w
-        )
-        w = manipulation.reshape(w, tuple(n if i in axes else 1 for i, n in enumerate(x.shape)))
-        w = manipulation.broadcast_to(w, x.shape)
-    total = reductions.sum(w, axis=axis, keepdims=keepdims)
-    result = reductions.sum(x * w, axis=axis, keepdims=keepdims) / total
-    return (result, manipulation.broadcast_to(total, result.shape)) if returned else result
+        w = TENSORS.permute_dims(w, tuple(np.argsort(np.argsort(axes)))) if len(axes) > 1 else w
+        w = TENSORS.reshape(w, tuple(n if i in axes else 1 for i, n in enumerate(x.shape)))
+        w = TENSORS.broadcast_to(w, x.shape)
+    total = TENSORS.sum(w, axis=axis, keepdims=keepdims)
+    result = TENSORS.sum(x * w, axis=axis, keepdims=keepdims) / total
+    return (result, TENSORS.broadcast_to(total, result.shape)) if returned else result
 
 
 # -- what leaves NaNs out --------------------------------------------------------------------------
@@ -234,7 +217,7 @@ def _without_nans(name: str) -> None:
     @functools.wraps(reduction)
     def reduce(a: Any, *args: Any, where: Any = True, **settings: Any) -> Any:
         x = as_tensor(a)
-        there = comparison_primitives.logical_not(comparison_primitives.isnan(x))
+        there = TENSORS.logical_not(TENSORS.isnan(x))
         return reduction(x, *args, where=there if where is True else there & where, **settings)
 
 
@@ -246,7 +229,7 @@ def _nan_scan(name: str, neutral: float) -> None:
     @adapter(f"nan{name}")
     def scan(a: Any, axis: Any = None, dtype: Any = None) -> Any:
         x = as_tensor(a)
-        numbers = pointwise.where(comparison_primitives.isnan(x), neutral, x)
+        numbers = TENSORS.where(TENSORS.isnan(x), neutral, x)
         return renamed(name)(numbers, axis, dtype)
 
 
@@ -263,12 +246,12 @@ def _nan_extreme(name: str, worst: float) -> None:
         find = ADAPTERS[name]
         if not x.dtype.is_inexact:
             return find(x, **settings, initial=initial, where=where)
-        there = comparison_primitives.logical_not(comparison_primitives.isnan(x))
-        result = find(pointwise.where(there, x, worst), **settings, initial=initial, where=where)
+        there = TENSORS.logical_not(TENSORS.isnan(x))
+        result = find(TENSORS.where(there, x, worst), **settings, initial=initial, where=where)
         if initial is not None:
             return result
-        found = reductions_primitives.any(there, **settings)
-        return pointwise.where(found, result, math.nan)
+        found = TENSORS.any(there, **settings)
+        return TENSORS.where(found, result, math.nan)
 
 
 _nan_extreme("max", -math.inf)
@@ -294,14 +277,14 @@ def _quantile(a: Any, q: Any, axis: Any, method: str, keepdims: bool, skip_nan: 
     axes = normalize_axes("np.quantile", axis, x.ndim)
     others = [i for i in range(x.ndim) if i not in axes]
     rest, n = [x.shape[i] for i in others], math.prod(x.shape[i] for i in axes)
-    rows = manipulation.reshape(manipulation.permute_dims(x, (*others, *axes)), (*rest, n))
+    rows = TENSORS.reshape(TENSORS.permute_dims(x, (*others, *axes)), (*rest, n))
     if not n:
-        rows = creation.full((*rest, 1), math.nan, dtype=x.dtype, device=x.device)
-    ordered = sorting.sort(rows, axis=-1)
+        rows = TENSORS.full((*rest, 1), math.nan, dtype=x.dtype, device=x.device)
+    ordered = TENSORS.sort(rows, axis=-1)
     found = statistics.between(ordered, _ranks(ordered, q, method, skip_nan), "linear")
     kept = [1 if i in axes else n for i, n in enumerate(x.shape)]
-    found = manipulation.moveaxis(found, -1, 0)
-    return manipulation.reshape(found, (*np.shape(q), *(kept if keepdims else rest)))
+    found = TENSORS.moveaxis(found, -1, 0)
+    return TENSORS.reshape(found, (*np.shape(q), *(kept if keepdims else rest)))
 
 
 def _ranks(ordered: Any, q: Any, method: str, skip_nan: bool) -> Any:
@@ -321,7 +304,7 @@ def _ranks(ordered: Any, q: Any, method: str, skip_nan: bool) -> Any:
     ranks = beside(places, ordered)
     if isinstance(q, Tensor) and method in _RATES:
         rates = np.where(places % 1, numbers[..., None] + _RATES[method], 0)
-        flat = manipulation.reshape(q, (-1,))
+        flat = TENSORS.reshape(q, (-1,))
         ranks = ranks + (flat - flat.detach()) * beside(rates, ordered)
     return ranks
 
@@ -354,10 +337,10 @@ _quantiles("nan", skip_nan=True)
 @adapter("ediff1d")
 def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
     """Return the differences of neighbours in the flat array, between two ends."""
-    x = manipulation.reshape(as_tensor(ary), (-1,))
+    x = TENSORS.reshape(as_tensor(ary), (-1,))
     parts = [x[1:] - x[:-1]]
     if to_begin is not None:
-        parts.insert(0, manipulation.reshape(as_tensor(to_begin, x), (-1,)))
+        parts.insert(0, TENSORS.reshape(as_tensor(to_begin, x), (-1,)))
     if to_end is not None:
-        parts.append(manipulation.reshape(as_tensor(to_end, x), (-1,)))
-    return joining.concat(parts)
+        parts.append(TENSORS.reshape(as_tensor(to_end, x), (-1,)))
+    return TENSORS.concat(parts)
