@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pullback.check.values import Array
+from pullback.check.values import Array, Arrays
 
 Curve = Callable[[float], Array | None]
 
@@ -164,9 +164,7 @@ def slope(line: Curve, scales: Sequence[float], eps: float) -> Slope:
     return Slope(*(np.where(known, *pair) for pair in zip(best, unknown, strict=True)))
 
 
-def _least_doubtful(
-    steps: Array, found: Sequence[Slope], floors: Sequence[Array]
-) -> tuple[Slope, Array]:
+def _least_doubtful(steps: Array, found: Sequence[Slope], floors: Arrays) -> tuple[Slope, Array]:
     """Return, for each output, the best of the slopes at some steps, and whether it is accurate."""
     low, high, error, kink = (np.stack(each) for each in zip(*found, strict=True))
     sizes, bent = np.fmax(np.abs(low), np.abs(high)), kink & (high > low)

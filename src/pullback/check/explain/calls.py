@@ -106,10 +106,7 @@ def _rearrangements(a: Array) -> Iterator[tuple[Array, str, str, str]]:
         yield other, words, "misplaced", _TURNED
     if a.ndim:
         yield np.sort(a, axis=-1), "sorted", "misplaced", _TURNED
-    if a.dtype.kind in "iu":
-        yield np.argsort(a, axis=None), "its inverse permutation", "misplaced", _TURNED
-        yield np.arange(a.size), "without repeated values (duplicates)", "elements", _IGNORED
-    elif a.dtype.kind in "fc":
+    if a.dtype.kind in "fc":
         yield np.ones_like(a), "one everywhere", "extra-factor", "a factor left out?"
         yield -a, "of the other sign", "sign", "it has the wrong sign in one term?"
         yield a.conj(), "conjugated", "conjugated", _IGNORED

@@ -7,6 +7,7 @@ they stay in the domain, and features of values and of indices no longer coincid
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from collections.abc import Iterator
 from operator import eq, ge, gt, le, lt, ne
@@ -151,13 +152,11 @@ def feature_of(e: Evidence, i: int) -> str:
         for subject in () if not exact or e.session.options.fast else _arrangements(e, i):
             if not time.lasts():
                 break
-            try:
+            with contextlib.suppress(BackwardError, ForwardError):
                 s = _sample(e.on(subject), i)
-            except (BackwardError, ForwardError):
-                continue
-            now = dict(features(s, first))
-            exact = [text for text in exact if text in now and s.fits(now[text])]
-            covering = [text for text in covering if text in now and now[text][s.wrong].all()]
+                now = dict(features(s, first))
+                exact = [text for text in exact if text in now and s.fits(now[text])]
+                covering = [text for text in covering if text in now and now[text][s.wrong].all()]
     return next(iter(exact or covering), "")
 
 

@@ -30,6 +30,8 @@ _KINDS = inspect.Parameter
 NOT_FINITE, NO_RESULT = "a result that is not finite", "no floating or complex result"
 ENDLESS = "it does not end"
 _POSITIONAL = (_KINDS.POSITIONAL_ONLY, _KINDS.POSITIONAL_OR_KEYWORD)
+Generator = np.random.Generator
+Sizes = dict[str, int]
 
 
 def callable_of(op: Any, api: str = "check_op") -> Callable[..., Any]:
@@ -90,12 +92,7 @@ def results_of(fn: Callable[..., Any], inputs: Inputs) -> list[Array]:
     return [] if isinstance(found, str) else found[1].values()
 
 
-def format_inputs(
-    inputs: Inputs,
-    parameters: Sequence[inspect.Parameter] | None = None,
-    *,
-    values: bool = False,
-) -> str:
+def format_inputs(inputs: Inputs, parameters: Sequence[Any] = (), *, values: bool = False) -> str:
     """Return the arguments of a call in one line: arrays by shape or values, others by repr.
 
     Examples
@@ -104,7 +101,7 @@ def format_inputs(
     >>> format_inputs(Inputs((np.zeros((2, 3)), 0.5), {"dim": 0}))
     'input 0 (2, 3), input 1 0.5, dim 0'
     """
-    names = [p.name for p in parameters or [] if p.kind in _POSITIONAL][: len(inputs.args)]
+    names = [p.name for p in parameters if p.kind in _POSITIONAL][: len(inputs.args)]
     names += [f"input {i}" for i in range(len(names), len(inputs.args))]
     pairs = [*zip(names, inputs.args, strict=True), *inputs.kwargs.items()]
     return ", ".join(f"{name} {'= ' * values}{_text(value, values)}" for name, value in pairs)
@@ -119,19 +116,19 @@ def _text(value: Any, values: bool) -> str:
 
 
 # -- drawing ---------------------------------------------------------------------------------------
-def draw_sizes(described: Sequence[ArgumentSpec], rng: np.random.Generator) -> dict[str, int]:
+def draw_sizes(described: Sequence[ArgumentSpec], rng: Generator) -> Sizes:
     """Draw small sizes for the symbols, all different unless there are more than four."""
     symbols = list(dict.fromkeys(name for d in described for name in d.symbols))
     sizes = 2 + (rng.permutation(4) if len(symbols) <= 4 else rng.integers(2, size=len(symbols)))
     return {name: int(size) for name, size in zip(symbols, sizes, strict=False)}
 
 
-def shape_of(described: ArgumentSpec, sizes: dict[str, int]) -> tuple[int, ...]:
+def shape_of(described: ArgumentSpec, sizes: Sizes) -> tuple[int, ...]:
     """Return the shape of an argument for these sizes."""
     return tuple(int(evaluate(size, sizes)) for size in described.shape or ())
 
 
-def bounds(described: ArgumentSpec, sizes: dict[str, int]) -> tuple[float, float] | None:
+def bounds(described: ArgumentSpec, sizes: Sizes) -> tuple[float, float] | None:
     """Return the bounds of an argument, None if there are none; open ends are not excluded."""
     interval, whole = described.interval, np.dtype(described.dtype).kind in "iu"
     if interval is None:
@@ -144,9 +141,7 @@ def bounds(described: ArgumentSpec, sizes: dict[str, int]) -> tuple[float, float
     return low, high
 
 
-def draw(
-    described: ArgumentSpec, sizes: dict[str, int], rng: np.random.Generator, scale: float = 1.0
-) -> Any:
+def draw(described: ArgumentSpec, sizes: Sizes, rng: Generator, scale: float = 1.0) -> Any:
     """Draw an argument: a value, or an array, of a scale unless it has bounds."""
     if described.size:
         return evaluate(described.size, sizes)
@@ -169,7 +164,7 @@ def draw(
     return np.asarray(drawn).astype(dtype)
 
 
-def _integers(described: ArgumentSpec, sizes: dict[str, int], rng: np.random.Generator) -> Array:
+def _integers(described: ArgumentSpec, sizes: Sizes, rng: Generator) -> Array:
     """Draw integers: by default indices of the shortest axis."""
     shape, between = shape_of(described, sizes), bounds(described, sizes)
     count, domain, free = int(np.prod(shape)), described.domain, described.interval is None
@@ -194,9 +189,7 @@ def _integers(described: ArgumentSpec, sizes: dict[str, int], rng: np.random.Gen
     return np.sort(drawn, axis=-1) if domain == "sorted" else drawn
 
 
-def _reals(
-    described: ArgumentSpec, sizes: dict[str, int], rng: np.random.Generator, scale: float
-) -> Array:
+def _reals(described: ArgumentSpec, sizes: Sizes, rng: Generator, scale: float) -> Array:
     """Draw real numbers, normal ones of a scale or between bounds."""
     shape, between = shape_of(described, sizes), bounds(described, sizes)
     if described.domain == "distinct":
@@ -213,8 +206,8 @@ def _reals(
 def draw_call(
     fn: Callable[..., Any],
     described: Sequence[ArgumentSpec],
-    sizes: dict[str, int],
-    rng: np.random.Generator,
+    sizes: Sizes,
+    rng: Generator,
     scale: float = 1.0,
     passed: Callable[[str, Array], Any] = lambda _, array: box(array),
 ) -> Inputs:

@@ -21,12 +21,8 @@ from pullback.check.inputs.domains import DOMAINS
 from pullback.errors import ArgumentError
 from pullback.ops.primitives.trigonometric import tanh
 
-KINDS = {
-    **{name: name for name in DTYPES},
-    "float": "float64",
-    "complex": "complex128",
-    "int": "int64",
-} | {"mask": "bool"}
+KINDS = {name: name for name in DTYPES} | {"float": "float64", "complex": "complex128"}
+KINDS |= {"int": "int64", "mask": "bool"}
 _WHOLE = ("permutation", "pointers")  # of whole numbers
 WORDS = ("positive", "unit", "distinct", *_WHOLE, *DOMAINS)
 _OF_SQUARES = [word for word, domain in DOMAINS.items() if domain.square]

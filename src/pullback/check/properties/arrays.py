@@ -94,38 +94,32 @@ def layouts(session: Session) -> Iterator[Variant]:
             for name, array in layouts_of(plain[k], session.options.fast).items():
                 laid.setdefault(name, {})[k] = array
     for name, arrays in laid.items():
-        each = [({k: array}, f"{names[k]} {name}") for k, array in arrays.items()]
+        each = (({k: array}, f"{names[k]} {name}") for k, array in arrays.items())
+        alone = (v for one in each for v in _laid_out_call(session, plain, base, *one))
         if name.startswith("expanded"):
-            yield from _laid_out_calls(session, plain, base, each)
+            yield from alone
             continue
-        (whole,) = _laid_out_calls(session, plain, base, [(arrays, f"all arrays {name}")])
+        (whole,) = _laid_out_call(session, plain, base, arrays, f"all arrays {name}")
         if not fits(session, whole):
-            alone = _laid_out_calls(session, plain, base, each)
             yield next((v for v in alone if not fits(session, v)), whole)
 
 
-def _laid_out_calls(
-    session: Session,
-    plain: Sequence[Any],
-    base: Arrays,
-    each: Sequence[tuple[dict[int, Array], str]],
+def _laid_out_call(
+    session: Session, plain: Sequence[Any], base: Arrays, arrays: dict[int, Array], what: str
 ) -> Iterator[Variant]:
-    """Yield the variants with some arrays laid out, where repeated numbers are near no pole."""
+    """Yield the variant with some arrays laid out, if repeated numbers are near no pole."""
     subject = session.subject
     names = [*subject.names, *(f"output {k}" for k in range(len(session.outputs)))]
     hint = "call contiguous(), or numpy.ascontiguousarray(...) of its memory, before relying on it"
-    for arrays, what in each:
-        given = [arrays.get(k, value) for k, value in enumerate(plain)]
-        values, when = _contiguous(given), f"with {what} in memory"
-        with contextlib.suppress(*RAISED):  # it may not be defined for equal values
-            expected = _results(subject, values) if "expanded" in what else base
-            near = zip(expected, base, strict=True)
-            if all(max_abs(e) < _POLE * (max_abs(b) or 1.0) for e, b in near):
-                run, noise = partial(_results, subject, given), partial(_noise, subject, values)
-                raised = (BackwardError,)
-                yield Variant(
-                    when, run, expected, "layout", hint, names, noise=noise, raised=raised
-                )
+    given = [arrays.get(k, value) for k, value in enumerate(plain)]
+    values = _contiguous(given)
+    with contextlib.suppress(*RAISED):  # it may not be defined for equal values
+        expected = _results(subject, values) if "expanded" in what else base
+        near = zip(expected, base, strict=True)
+        if all(max_abs(e) < _POLE * (max_abs(b) or 1.0) for e, b in near):
+            run, noise = partial(_results, subject, given), partial(_noise, subject, values)
+            made = Variant(f"with {what} in memory", run, expected, "layout", hint, names)
+            yield made._replace(noise=noise, raised=(BackwardError,))
 
 
 def _contiguous(values: Sequence[Any]) -> list[Any]:

@@ -153,7 +153,8 @@ def repeatable(session: Session) -> Iterator[Variant]:
     yield same("in a second backward pass", partial(run.gradients, seeds), once)
     again, when = call(copies(arrays)), "in a second call with the same inputs"
     own = "make a generator with a fixed seed inside, or pass the noise as an argument"
-    yield Variant(when, again.values, values, "state", own, _outputs(values), "differs")
+    outs = [f"output {k}" for k in range(len(values))]
+    yield Variant(when, again.values, values, "state", own, outs, "differs")
     yield same(when, partial(again.gradients, seeds), once)
     with deadline().leaving_out(), contextlib.suppress(*RAISED):  # not defined there
         turned = [a[(slice(None, None, -1),) * a.ndim] for a in arrays]  # of a definite matrix, too
@@ -173,10 +174,6 @@ def repeatable(session: Session) -> Iterator[Variant]:
         yield same("in a graph with another call", run_both, every, names=names)
 
 
-def _outputs(values: Arrays) -> list[str]:
-    return [f"output {k}" for k in range(len(values))]
-
-
 def modes(session: Session) -> Iterator[Variant]:
     """Call without recording, and in several threads at once, each backward in another thread."""
     subject, arrays = session.subject, session.arrays
@@ -189,7 +186,8 @@ def modes(session: Session) -> Iterator[Variant]:
     same = partial(Variant, cause="state", hint=hint)
     run = subject.run(copies(arrays))
     recorded = run.values()
-    yield same("under no_grad", without_recording, recorded, names=_outputs(recorded))
+    outs = [f"output {k}" for k in range(len(recorded))]
+    yield same("under no_grad", without_recording, recorded, names=outs)
     seeds = [session.seeds(f"thread {k}") for k in range(_THREADS)]
     expected = [g for each in seeds for g in run.gradients(each)]
 
