@@ -19,8 +19,7 @@ import numpy as np
 
 from pullback.check.deadline import Budget, OutOfTimeError, deadline, limited
 from pullback.check.explain.evidence import Evidence
-from pullback.check.repair.at_hand import Atom, Terms, atoms_of, edits_with
-from pullback.check.repair.edits import edits_of, edits_of_statements, made
+from pullback.check.repair.edits import Atom, atoms_of, edits_of, edits_with, made, statement_edits
 from pullback.check.repair.source import Source, kind_of, quotation, source_of
 from pullback.check.repair.trials import Edit, Needs, Trials
 from pullback.check.report import Cause, quoted
@@ -33,7 +32,6 @@ from pullback.transforms.api.rerunning import kept_globals
 SECONDS = 1.5  # of the processor, that a search may take
 _CALLS = 40  # the calls that may be made however long they take
 _FOR_ONE = 1.0  # how much unlikelier one change may be than one for each gradient
-_SLIP = 3.5  # the cost of what is likelier than a missing term
 _IN_FORWARD = 1.0  # how much unlikelier it is that forward should save something else
 
 
@@ -87,25 +85,29 @@ def _repairs(evidence: Evidence, wrong: Sequence[int], seconds: float) -> dict[i
 
 
 class Search:
-    """A search for changes of `rule`, or of what saves for it: the likeliest are tried first."""
+    """A search for changes of `rule`, or of what saves for it."""
 
     def __init__(
         self, evidence: Evidence, wrong: Sequence[int], rule: Source, saver: Source
     ) -> None:
         self.time = Budget(SECONDS)
-        self.evidence = evidence
         self.trials = Trials(evidence, wrong, rule, saver)
         self.needs = Needs(self.trials)
 
     def found(self) -> dict[int, str]:
-        """Return one change for all gradients, or one for each."""
-        wrong = self.trials.wrong
+        """Return one change for all gradients, or one for each: the likeliest are tried first."""
+        trials, wrong = self.trials, self.trials.wrong
+        names, rule, saver = trials.names, trials.rule, trials.saver
+        atoms = {rule: atoms_of(names[rule], names[saver], [*_seen(rule), *_seen(saver)])}
+        atoms |= {each: atoms_of(names[each], {}, _seen(each)) for each in trials.helpers}
+        parts = [self._of(each, ast.walk(each.tree), known) for each, known in atoms.items()]
+        edits = [*itertools.chain(*parts), *self._of(saver, _saving(saver.tree), atoms[rule])]
         found: dict[int, str] = {}
         last = float("inf")  # the cost up to which one change may still replace several
-        for edit in self._edits():
+        for edit in sorted(edits, key=lambda edit: edit.cost):
             if not self.time.lasts() or edit.cost > last:
                 break
-            right = self.trials.mended_by(edit)
+            right = trials.mended_by(edit)
             text = self._told(edit, right) if right else ""
             found |= {i: text for i in right if i not in found or right == wrong}
             if len(found) == len(wrong):
@@ -113,24 +115,6 @@ class Search:
                     break
                 last = min(last, edit.cost + _FOR_ONE)
         return found
-
-    def _edits(self) -> Iterator[Edit]:
-        """Yield all changes, the likeliest first."""
-        trials = self.trials
-        names, rule, saver = trials.names, trials.rule, trials.saver
-        atoms = {rule: atoms_of(names[rule], names[saver], [*_seen(rule), *_seen(saver)])}
-        atoms |= {each: atoms_of(names[each], {}, _seen(each)) for each in trials.helpers}
-        parts = [self._of(each, ast.walk(each.tree), known) for each, known in atoms.items()]
-        found = [*itertools.chain(*parts), *self._of(saver, _saving(saver.tree), atoms[rule])]
-        found.sort(key=lambda edit: edit.cost)
-        slips = list(itertools.takewhile(lambda edit: edit.cost <= _SLIP, found))
-        yield from slips
-        for source, known in atoms.items():
-            terms = Terms(known)
-            for need in (need for node in _seen(source) for need in self.needs.of(node) or ()):
-                edits = terms.edits(need) if self.time.lasts() else ()
-                yield from (Edit(cost, source, [(need.node, new)]) for new, cost in edits)
-        yield from found[len(slips) :]
 
     def _of(self, source: Source, nodes: Iterable[Any], atoms: Sequence[Atom]) -> Iterator[Edit]:
         """Yield changes of some nodes of a function."""
@@ -146,14 +130,14 @@ class Search:
             if kind and is_saver:  # what it goes on to change
                 pairs.append((made("x.copy()", {"x": node}), 0.7))
             yield from (Edit(cost + more, source, [(node, new)]) for new, cost in pairs)
-        for places, cost in edits_of_statements(source):
+        for places, cost in statement_edits(source):
             yield Edit(cost + more, source, places)
 
     def _told(self, edit: Edit, right: Sequence[int]) -> str:
         before, after = quotation(edit.source.tree, edit.places)
         roles = {self.trials.rule: "backward", self.trials.saver: "forward"}
         role = roles.get(edit.source, f"`{edit.source.tree.name}`")
-        names = [self.evidence.names[i] for i in right]
+        names = [self.trials.evidence.names[i] for i in right]
         lent = self.trials.borrowed(edit)
         borrowed = f" ({quoted(lent)} as in forward)" if lent else ""
         verb = "gradient of {} is" if len(names) == 1 else "gradients of {} are"

@@ -2,7 +2,7 @@
 
 Each row of the table is one kind of slip, with how unlikely it is: a sign, an operator, an order
 cost less than a missing function. Other edits, of calls, indices and constants, are what is written
-with other parts of what is there.
+with other parts of what is there, and with values at hand: factors, terms, others.
 """
 
 from __future__ import annotations
@@ -11,16 +11,35 @@ import ast
 import functools
 import itertools
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import permutations
 from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from pullback.check.repair.source import Places, Source, kind_of, rebuilt, replaced, shape_of
+from pullback.check.repair.source import (
+    Places,
+    Source,
+    kind_of,
+    plain,
+    rebuilt,
+    replaced,
+    shape_of,
+    value_of,
+)
+from pullback.check.repair.trials import Need
 from pullback.check.subject import parameters_of
+from pullback.check.values import Array
+from pullback.core.custom.context import Context
+from pullback.core.custom.saved_variables import Named
 from pullback.core.tensor.tensor import Tensor
+
+_MOST, _LONGEST = 60, 60  # values at hand, and characters of an expression
+_LARGEST = 100_000  # numbers of a value
+_LONGER = 1e-3  # how much likelier it is for each character: a factor belongs to a whole product
+_LOAD = ast.Load()
+_ONCE = (ast.comprehension, ast.Lambda, ast.NamedExpr, ast.Starred, ast.Yield, ast.YieldFrom)
 
 Edits = Iterator[tuple[Any, float]]  # expressions, with how unlikely they are
 
@@ -87,11 +106,8 @@ def _patterns() -> list[tuple[Any, list[Any], Rule]]:
     """Return the rules as trees."""
     found = []
     for rule in RULES:
-        old: Any = _parsed(rule.old)
-        news: list[Any] = ast.parse(rule.new).body
-        if isinstance(old, ast.expr):
-            news = [new.value for new in news]
-        found.append((old, news, rule))
+        old, news = _parsed(rule.old), list[Any](ast.parse(rule.new).body)
+        found.append((old, [n.value for n in news] if isinstance(old, ast.expr) else news, rule))
     return found
 
 
@@ -122,14 +138,6 @@ def made(pattern: Any, nodes: Mapping[str, Any]) -> Any:
 
 
 # -- edits -----------------------------------------------------------------------------------------
-def value_of(node: Any) -> Any:
-    """Return what an expression of the source had; None if it was not evaluated."""
-    if isinstance(node, ast.Constant):
-        return node.value
-    seen = getattr(node, "seen", None)
-    return None if seen is None else seen.value
-
-
 def edits_of(node: Any, source: Source) -> Edits:
     """Yield what an expression, or a statement, may have been meant to be, with the costs."""
     is_literal = isinstance(getattr(node, "operand", node), ast.Constant)
@@ -234,7 +242,7 @@ def _arguments(function: Any) -> Sequence[Any]:
 
 
 # -- several places --------------------------------------------------------------------------------
-def edits_of_statements(source: Source) -> Iterator[tuple[Places, float]]:
+def statement_edits(source: Source) -> Iterator[tuple[Places, float]]:
     """Yield what two expressions exchanged lead to, and a statement left out."""
     simple = (ast.Assign, ast.AugAssign, ast.Expr, ast.Return)
     nodes = [node for node in ast.walk(source.tree) if isinstance(node, simple)]
@@ -256,3 +264,131 @@ def _exchangeable(a: Any, b: Any) -> bool:
     apart = (b.end_lineno, b.end_col_offset) <= start or end <= (b.lineno, b.col_offset)
     alike = kinds[0] == kinds[1] and shapes[0] == shapes[1]
     return alike and apart and ast.dump(a) != ast.dump(b)
+
+
+# -- values at hand --------------------------------------------------------------------------------
+class Atom(NamedTuple):
+    """A value that could stand in an expression: as it is written, and how far-fetched it is."""
+
+    node: Any
+    value: Any
+    cost: float
+    varies: bool = False
+
+
+def atoms_of(
+    names: Mapping[str, Any], beside: Mapping[str, Any], nodes: Iterable[Any]
+) -> list[Atom]:
+    """Return the different values at hand, the simplest expression of each.
+
+    They are variables, those of forward `beside` them, and expressions.
+    """
+    found: dict[Any, Atom] = {}
+    for atom in sorted(_atoms(names, beside, nodes), key=lambda atom: atom.cost):
+        array = np.asarray(plain(atom.value))
+        if 0 < array.size <= _LARGEST:
+            key = array.shape, array.dtype.kind, array.tobytes(), atom.varies
+            found.setdefault(key, atom)
+    return list(found.values())[:_MOST]
+
+
+def _atoms(
+    names: Mapping[str, Any], beside: Mapping[str, Any], nodes: Iterable[Any]
+) -> Iterator[Atom]:
+    own = [Atom(ast.Name(name, _LOAD), value, 0.0) for name, value in names.items()]
+    others = [Atom(ast.Name(name, _LOAD), value, 0.5) for name, value in beside.items()]
+    for atom in (*own, *itertools.chain(*map(_saved, own)), *others):
+        if kind_of(atom.value):
+            yield atom
+            yield from _of_array(atom)
+    for node in nodes:
+        first, *more = map(plain, node.seen.values)
+        text = ast.unparse(node)
+        is_literal = isinstance(node, ast.Constant)
+        if kind_of(first) and not is_literal and len(text) <= _LONGEST and _can_repeat(node):
+            is_name = isinstance(node, (ast.Attribute, ast.Name))
+            varies = not all(np.array_equal(each, first) for each in more)
+            yield Atom(node, node.seen.value, 0.2 if is_name else 1.0 + len(text) / 60, varies)
+
+
+def _saved(atom: Atom) -> Iterator[Atom]:
+    """Yield what was saved, as attributes of what holds it."""
+    path, value = atom.node, atom.value
+    if isinstance(value, Context):
+        for own, kept in vars(value).items():
+            if not own.startswith("_"):
+                yield Atom(ast.Attribute(path, own, _LOAD), kept, 0.1)
+        value, path = value.saved_variables, ast.Attribute(path, "saved_variables", _LOAD)
+    if isinstance(value, Named):
+        keys: list[str] = value.keys()  # iterating gives the values
+        yield from (Atom(ast.Attribute(path, own, _LOAD), value[own], 0.2) for own in keys)
+
+
+def _of_array(atom: Atom) -> Iterator[Atom]:
+    """Yield the lengths of an array's axes, where it is positive, and its signs."""
+    for axis, length in enumerate(shape_of(atom.value)):
+        node = made(f"x.shape[{axis}]", {"x": atom.node})
+        yield Atom(node, length, atom.cost + 0.6)
+    array = plain(atom.value)
+    if shape_of(array) and kind_of(array) == "f" and array.size and array.min() < 0 < array.max():
+        node = atom.node if array is atom.value else made("x.numpy()", {"x": atom.node})
+        yield Atom(made("x > 0", {"x": node}), array > 0, atom.cost + 0.3)
+        yield Atom(made("np.sign(x)", {"x": node}), np.sign(array), atom.cost + 0.8)
+
+
+def _can_repeat(node: Any) -> bool:
+    """Return whether an expression may be evaluated elsewhere too: it works on numbers alone."""
+    nodes = [*ast.walk(node)]
+    calls = [each for each in nodes if isinstance(each, ast.Call)]
+    used = [part for call in calls for part in (*call.args, getattr(call.func, "value", None))]
+    values = [value_of(part) for part in used if hasattr(part, "seen")]
+    known = all(kind_of(value) or isinstance(value, (str, tuple)) for value in values)
+    return known and not any(isinstance(each, _ONCE) for each in nodes)
+
+
+# -- in the place of an expression, or beside it ---------------------------------------------------
+_WITH = (  # another value y, of these kinds
+    Rule("x", "y", 1.5, "fcib"),
+    Rule("x", "x[y]", 2.0, "i"),
+    Rule("x", "x * y", 2.6, "fcib"),
+    Rule("x", "x * ~y", 2.7, "b"),
+    Rule("x", "x / y", 2.7, "fci"),
+    Rule("x", "x * y[..., None]", 2.9, "fcib"),
+    Rule("x", "x + y", 3.2, "fc"),
+    Rule("x", "x - y", 3.3, "fc"),
+)
+
+
+def edits_with(node: Any, atoms: Sequence[Atom], needs: Sequence[Need] | None) -> Edits:
+    """Yield what one expression may have been meant to be, with another value at hand.
+
+    Where it is known what it needs, only what leads to that.
+    """
+    value, more = node.seen.value, -_LONGER * len(ast.unparse(node))
+    x, kind = np.asarray(plain(value)), kind_of(value)
+    for atom in atoms if needs is None or needs else ():
+        y, other = np.asarray(plain(atom.value)), atom.node
+        less = 0.0 if y.ndim else -1.2  # a setting that was forgotten
+        if isinstance(atom.value, Tensor) and not isinstance(value, Tensor):
+            other = made("y.numpy()", {"y": other})
+        for rule in _WITH if kind in "fc" else _WITH[:2]:
+            found = _evaluated(rule.new, x, y) if kind_of(y) in rule.kinds else None
+            kinds = {kind, kind_of(found)}
+            if found is None or kinds not in ({kind}, {"f", "i"}) or found.shape != x.shape:
+                continue
+            met = needs is None or any(need.is_met_by(found) for need in needs)
+            if atom.varies or (met and not np.array_equal(found, x)):
+                cost = rule.cost + atom.cost + more + (less if rule.new != "y" else 0.0)
+                yield made(rule.new, {"x": node, "y": other}), cost
+
+
+@functools.cache
+def _function(text: str) -> Callable[[Array, Array], Any]:
+    return eval(f"lambda x, y: {text}")  # type: ignore[no-any-return]
+
+
+def _evaluated(text: str, x: Array, y: Array) -> Any:
+    try:
+        return np.asarray(_function(text)(x, y))
+    except (TypeError, ValueError, IndexError):
+        return None

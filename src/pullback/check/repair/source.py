@@ -195,6 +195,14 @@ def own(value: Any) -> Any:
     return value.clone() if isinstance(value, Tensor) else value
 
 
+def value_of(node: Any) -> Any:
+    """Return what an expression had; None if it was not evaluated."""
+    if isinstance(node, ast.Constant):
+        return node.value
+    seen = getattr(node, "seen", None)
+    return None if seen is None else seen.value
+
+
 def kind_of(value: Any) -> str:
     """Return the kind of a number's or an array's data type; empty if it is neither."""
     if not isinstance(value, (np.ndarray, Tensor, np.generic, bool, int, float, complex)):

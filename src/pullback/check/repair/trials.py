@@ -45,7 +45,6 @@ _CLOSER = 0.5  # how far away a turn may leave it, in proportion
 _RTOL = 1e-5  # to which what is needed is known
 
 Passes = Callable[[Array], list[Array]]  # gradients, with something added to a value
-Added = tuple[Array, bool]  # to a value, and whether nothing else would do
 
 
 class Edit(NamedTuple):
@@ -160,15 +159,10 @@ def _owned(new: Any) -> Any:
 
 # -- what a value would need to be -----------------------------------------------------------------
 class Need(NamedTuple):
-    """What an expression had when it was first evaluated, and what it would need to have.
+    """What an expression would need to have when it is first evaluated; NaN where not known."""
 
-    It is NaN where that is not known; where it is not unique, other values would do as well.
-    """
-
-    node: Any
-    value: Array
     needed: Array
-    unique: bool = True
+    unique: bool = True  # whether no other value would do as well
 
     def is_met_by(self, value: Array) -> bool:
         """Return whether another value of the same shape is what is needed, or may be."""
@@ -184,20 +178,17 @@ class Needs:
         self.trials, self.time = trials, Budget(_SECONDS)
         wrong = trials.wrong
         self._goals = dict.fromkeys([wrong, *((i,) for i in wrong)])
-        self._found: dict[Any, list[Need] | None] = {}
 
     def of(self, node: Any) -> list[Need] | None:
         """Return what would do for an expression; None where that is not known: anything may."""
-        if node not in self._found:
-            self._found[node] = self._gradient_itself(node) or self._solved(node)
-        return self._found[node]
+        return self._gradient_itself(node) or self._solved(node)
 
     def _gradient_itself(self, node: Any) -> list[Need]:
         """Return what is needed where the value is a gradient."""
         e, value = self.trials.evidence, plain(node.seen.value)
         once = shape_of(value) and node.seen.count == 1
         same = [i for i in self.trials.wrong if once and np.array_equal(value, e.got[i])]
-        return [Need(node, e.got[i], e.expected[i]) for i in same]
+        return [Need(e.expected[i]) for i in same]
 
     def _solved(self, node: Any) -> list[Need] | None:
         """Solve for a value, for each goal; none where nothing would do for any of them."""
@@ -226,21 +217,20 @@ class Needs:
                     continue
                 except Exception:  # whatever other values lead to
                     return None
-                value = np.asarray(plain(seen.value))
-                found.append(Need(node, value, value + added.reshape(shape)[0], unique))
+                found.append(Need(plain(seen.value) + added.reshape(shape)[0], unique))
         return found
 
-    def _newton(self, goal: tuple[int, ...], size: int, gradients_with: Passes) -> Added:
-        """Solve by Newton's method; an `ArithmeticError` where it gets no closer."""
+    def _newton(self, goal: tuple[int, ...], size: int, passes: Passes) -> tuple[Array, bool]:
+        """Solve by Newton's method, uniquely or not; an `ArithmeticError` if it gets no closer."""
         distance, added = self._distance(goal), np.zeros(size)
-        before = distance(gradients_with(added))
+        before = distance(passes(added))
         if not np.allclose(before, distance(self.trials.first), 1e-12, 0):
             raise ValueError("it is written to: a copy is not the same")
         for _ in range(_TURNS):
-            moved = [distance(gradients_with(added + each)) for each in _STEP * np.eye(size)]
+            moved = [distance(passes(added + each)) for each in _STEP * np.eye(size)]
             slopes = (np.stack(moved, 1) - before[:, None]) / _STEP
             added = added - np.linalg.pinv(slopes, rcond=_RANK) @ before
-            grads = gradients_with(added)
+            grads = passes(added)
             if self.trials.right_of(grads, self.trials.evidence, goal) == goal:
                 return added, bool(np.linalg.matrix_rank(slopes, rtol=_RANK) == size)
             after = distance(grads)
