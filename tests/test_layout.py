@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from pullback.ops.declare import REGISTRY
+
 ROOT = Path(__file__).parents[1] / "src" / "pullback"
 MODULES = sorted(ROOT.rglob("*.py"))
 
@@ -273,6 +275,8 @@ else:
 def f():
     from pullback import ops
     importlib.import_module("cupy")
+
+MOVING = {"reshape": 1, "permute": 1, "cat": 1, "stack": 1}
 """
 
 
@@ -283,6 +287,29 @@ def sample(tmp_path, monkeypatch):
     path.parent.mkdir(parents=True)
     path.write_text(SAMPLE)
     return path
+
+
+# Facts about operations stand in their declarations, never in a table of names elsewhere.
+WITHOUT_TABLES = [path for path in MODULES if place(path).startswith(("core/", "transforms/"))]
+MOST_NAMES = 3
+OF_PYTHON = {"transforms/wrapped.py": "the operators, by Python's names for them"}
+
+
+def names_listed(path):
+    """Return the lists of words, in one text or several, that have names of operations in them."""
+    for node in ast.walk(parsed(path)):
+        items = node.keys if isinstance(node, ast.Dict) else getattr(node, "elts", [node])
+        texts = [n.value for n in items if isinstance(n, ast.Constant) and isinstance(n.value, str)]
+        words = " ".join(texts).split()
+        found = [word for word in words if word in REGISTRY]
+        if 2 * len(found) > len(words):
+            yield found
+
+
+@pytest.mark.parametrize("path", WITHOUT_TABLES, ids=place)
+def test_no_module_lists_operations_by_name(path):
+    if place(path) not in OF_PYTHON:
+        assert [found for found in names_listed(path) if len(found) > MOST_NAMES] == []
 
 
 def test_imports_are_read_as_python_reads_them(sample):
@@ -310,6 +337,7 @@ def test_the_sample_breaks_the_rules(sample):
         test_imports_point_one_way,
         test_no_import_of_the_package_hides_in_a_function,
         test_array_libraries_are_imported_in_their_own_folder_alone,
+        test_no_module_lists_operations_by_name,
     ):
         with pytest.raises(AssertionError):
             rule(sample)

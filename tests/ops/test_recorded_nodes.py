@@ -26,7 +26,7 @@ class Calls(Observer):
     def __init__(self, name):
         self.name, self.found = name, []
 
-    def result(self, op, inputs, results, settings=None):
+    def result(self, op, inputs, results, settings=None, moves=False):
         if op == self.name:
             self.found.append(([host(value).copy() for _, value in inputs], dict(settings)))
 

@@ -7,6 +7,9 @@ from tests.ops._cases import mostly
 
 import pullback as pb
 from pullback.errors import BatchedValueError
+from pullback.ops.declare import REGISTRY
+from pullback.transforms.batch.indexing import INDEXING
+from pullback.transforms.batch.rules import RULES
 
 SAMPLES = 3
 CASES = _cases.cases()
@@ -231,3 +234,8 @@ def test_vmap_gives_the_loops_gradient_where_each_sample_has_its_own():
     own = pb.grad(lambda w: np.sum(pb.vmap(_clipped)(np.broadcast_to(w, 3), x)))
     assert own(2.0) == 1.75
     assert pb.vmap(pb.grad(_clipped), (None, 0))(2.0, x).tolist() == [0.25, 0.5, 1.0]
+
+
+def test_every_batch_that_an_operation_declares_is_a_rule():
+    declared = {getattr(d.primitive, "batch", "") for d in REGISTRY.values()} - {""}
+    assert declared == {*RULES, *INDEXING}

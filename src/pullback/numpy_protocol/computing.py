@@ -52,6 +52,14 @@ def vecmat(x1: Any, x2: Any) -> Any:
 # -- element by element ----------------------------------------------------------------------------
 
 
+@adapter("around round")
+def round(a: Any, decimals: int = 0) -> Any:
+    """Return rounded to decimals; whole numbers stay such, but for those before the point."""
+    x, digits = as_tensor(a), operator.index(decimals)
+    whole = x.dtype.kind in "biu" and digits >= 0
+    return TENSORS.clone(x) if whole else TENSORS.round(x, decimals=digits)
+
+
 @adapter("clip")
 def clip(a: Any, a_min: Any = None, a_max: Any = None, *, min: Any = None, max: Any = None) -> Any:
     """Return limited to an interval; the bounds have two names each."""

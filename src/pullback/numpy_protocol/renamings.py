@@ -3,8 +3,9 @@ r"""NumPy's functions that are functions of ours under other names, as their dec
 Owns the reading of the fact ``numpy=``: NumPy's names below ``np``, a colon, and what is taken of
 NumPy's parameters, in its order. ``a=x`` is our parameter `x`; ``*arrays`` are several arrays in
 one argument; ``axis/flat`` means the flat array where it is None; a ``dtype`` that ours lacks is
-that of the result. Names alone are those of a ufunc, which is called as ours is. What is written
-from ``take_along_axis: arr=x indices axis/flat``:
+that of the result; ``-> list`` is what several results come in. Names alone are those of a ufunc,
+which is called as ours is. What is written from
+``take_along_axis: arr=x indices axis/flat``:
 
 >>> print(source_of(renamed("take_along_axis")), end="")
 def take_along_axis(arr, indices, axis=-1):
@@ -49,12 +50,14 @@ def renamed(name: str) -> Callable[..., Any]:
     ours, text = NUMPY[name]
     if not text:
         return ours
+    text, _, container = text.partition("->")
     renamings = list(map(_read, text.split()))
     parameters = _parameters(operator.attrgetter(name)(np), ours, renamings)
     short = name.rpartition(".")[2]
     lines = [
         f"def {short}{inspect.Signature(parameters)}:",
-        *indented(_body(f"np.{name}", ours, renamings, parameters)),
+        *indented(_reading(f"np.{name}", ours, renamings)),
+        *indented([f"return {_call(container.strip(), ours, renamings, parameters)}"]),
     ]
     uses = {"along": along, "as_tensor": as_tensor, "cast": _cast, "together": together}
     found = Written(short, lines, [r.theirs for r in renamings], ours=ours, **uses).function()
@@ -93,10 +96,8 @@ def _parameters(
     return found
 
 
-def _body(
-    name: str, ours: Any, renamings: Sequence[_Renaming], parameters: Sequence[inspect.Parameter]
-) -> list[str]:
-    """Return the source of what makes tensors of the arrays, and calls ours."""
+def _reading(name: str, ours: Any, renamings: Sequence[_Renaming]) -> list[str]:
+    """Return the source of what makes tensors of the arrays."""
     own, inputs = inspect.signature(ours).parameters, ours.primitive.inputs
     if not own.keys() >= {*inputs}:  # it calls its arrays something else
         inputs = [*own][: len(inputs)]
@@ -107,11 +108,24 @@ def _body(
         lines.append(f"{', '.join(arrays)} = ${reading}({', '.join(arrays)})")
     for flat in [r.theirs for r in renamings if r.manner == "flat"]:
         lines.append(f"{arrays[0]}, {flat} = $along({name!r}, {arrays[0]}, {flat})")
-    pairs = zip(renamings, parameters, strict=True)
+    return lines
+
+
+def _call(
+    container: str,
+    ours: Any,
+    renamings: Sequence[_Renaming],
+    parameters: Sequence[inspect.Parameter],
+) -> str:
+    """Return the source of the call of ours, in the container and dtype that NumPy returns."""
+    own = inspect.signature(ours).parameters
+    pairs = list(zip(renamings, parameters, strict=True))
     passed = ", ".join(_argument(p, own[r.ours]) for r, p in pairs if r.ours in own)
     call = f"$ours({passed})"
-    dtype = [r.theirs for r in renamings if r.ours not in own]
-    return [*lines, f"return $cast({call}, {dtype[0]})" if dtype else f"return {call}"]
+    for renaming in renamings:
+        if renaming.ours not in own:
+            call = f"$cast({call}, {renaming.theirs})"
+    return f"{container}({call})" if container else call
 
 
 def _argument(theirs: inspect.Parameter, own: inspect.Parameter) -> str:

@@ -168,6 +168,10 @@ class Declaration:
 
 REGISTRY: dict[str, Declaration] = {}
 
+# What a declaration hands on to its primitive.
+_code = Primitive.__init__.__code__
+_FLAGS = frozenset(_code.co_varnames[_code.co_argcount :][: _code.co_kwonlyargcount])
+
 # From the name of a method to its function; a name that ends in "_" is its in-place form.
 METHODS: dict[str, Function] = {}
 
@@ -221,21 +225,15 @@ def elementwise(
     *,
     domain: Domain | dict[str, Domain] | None = None,
     doc: str = "",
-    floating: bool = False,
-    holomorphic: bool = True,
-    differentiable: bool = True,
     inputs: tuple[str, ...] | None = None,
     broadcasts: bool = True,
-    symmetric: bool = False,
     samples: tuple[Sample, ...] | None = None,
-    kernel: Function | None = None,
-    quick: Function | None = None,
     reference: Reference = None,
     result_dtype: str = "same",
     scalars: bool = True,
     methods: str = "",
     numpy: str = "",
-    **rules: Function | None,
+    **rules_and_flags: Any,
 ) -> Primitive:
     """Declare an operation that works element by element, with broadcasting.
 
@@ -249,8 +247,8 @@ def elementwise(
         Where tests sample the inputs.
     doc : str
         The first line of the public docstring.
-    floating, holomorphic, differentiable, inputs, broadcasts, symmetric, kernel, quick
-        As for `Primitive`.
+    inputs, broadcasts
+        As for `Primitive`; the inputs are those that have rules, or one called x.
     samples : tuple of Sample, optional
         Calls to test, where the usual shapes do not fit.
     reference : str or callable, optional
@@ -267,16 +265,14 @@ def elementwise(
         NumPy's functions that it stands for: their names below ``np``, of ufuncs those alone, of
         others a colon and NumPy's parameters too, ``"diff: a=x n axis"`` with ``theirs=ours`` where
         names differ; several such with semicolons between. See numpy_protocol/renamings.py.
-    **rules : callable or None
-        The gradient rule of each input.
+    **rules_and_flags
+        The gradient rule of each input, and what else `Primitive` takes.
     """
+    rules = {name: rule for name, rule in rules_and_flags.items() if name not in _FLAGS}
+    flags = {name: value for name, value in rules_and_flags.items() if name in _FLAGS}
     inputs = inputs or tuple(rules) or ("x",)
-    flags = {"holomorphic": holomorphic, "differentiable": differentiable, "floating": floating}
-    flags["broadcasts"] = broadcasts and len(inputs) > 1
-    flags["elementwise"], flags["symmetric"] = broadcasts, symmetric
-    primitive, names_ = _primitive(
-        names, forward, inputs, {}, rules, kernel=kernel, quick=quick, **flags
-    )
+    flags["broadcasts"], flags["elementwise"] = broadcasts and len(inputs) > 1, broadcasts
+    primitive, names_ = _primitive(names, forward, inputs, {}, rules, **flags)
     call = public_call(primitive, inputs, out=len(inputs) < 3)
     domains = _domains(domain, inputs, Domain(-2, 2))
     samples = samples or ELEMENTWISE[len(inputs)]

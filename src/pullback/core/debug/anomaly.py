@@ -26,26 +26,6 @@ from pullback.errors import CALLS, AnomalyError, describe, warn_user
 
 Named = tuple[str, Any]
 _np = NUMPY.xp
-# Operations that hand numbers on as they are: a NaN may well be left out again by the next.
-_HANDS_ON = frozenset(
-    (
-        *("assign_view", "broadcast_to", "cat", "clone", "copy", "diag_embed", "diagonal"),
-        *(
-            "fill",
-            "flip",
-            "gather",
-            "getitem",
-            "imag",
-            "index",
-            "index_copy",
-            "index_fill",
-            "index_put",
-        ),
-        *("masked_fill", "masked_put", "masked_select", "pad_constant", "permute", "real"),
-        *("reshape", "roll", "setitem", "split", "stack", "take", "tile", "to", "toDevice"),
-        *("to_complex", "tril", "triu", "unbind", "unfold", "where"),
-    )
-)
 _INSIDE = object()  # in the notes of a pass: the first non-finite result within the running rule
 
 
@@ -177,9 +157,12 @@ def profile(name: str, value: Any) -> str:
 
 
 # -- forward ---------------------------------------------------------------------------------------
-def _uses(op: str, inputs: Sequence[Named]) -> bool:
-    """Return whether a recorded operation computes with its inputs."""
-    if not STATE.get().grad or op.removesuffix("_") in _HANDS_ON:
+def _uses(inputs: Sequence[Named], moves: bool) -> bool:
+    """Return whether a recorded operation computes with its inputs.
+
+    Where numbers are handed on as they are, a NaN may well be left out again by the next.
+    """
+    if not STATE.get().grad or moves:
         return False
     return any(isinstance(value, Tensor) and value.requires_grad for _, value in inputs)
 
@@ -230,7 +213,7 @@ def _source(node: Node | None) -> str:
     of = _real(node)
     if _origin(of) is None:
         return f"the result of {node.name()}, which ran outside of detect_anomaly"
-    if getattr(of.op, "name", "") not in _HANDS_ON:
+    if not getattr(of.op, "moves", False):
         return f"the result of {node.name()}, and was changed since"
     if of.count > 1:
         return f"the result of {node.name()}, which hands it on"
@@ -385,6 +368,7 @@ class AnomalyObserver(Observer):
         inputs: Sequence[Named],
         results: Iterable[Any],
         settings: Mapping[str, Any] = {},
+        moves: bool = False,
     ) -> None:
         """Raise where an operation made a NaN or an infinity, or a NaN came into the graph.
 
@@ -403,7 +387,7 @@ class AnomalyObserver(Observer):
                 raise _made(op, *bad, inputs)
             if _INSIDE not in current.notes:
                 current.notes[_INSIDE] = _framed(_made(op, *bad, inputs))
-        elif bad[0] == "nan" and current is None and _uses(op, inputs):
+        elif bad[0] == "nan" and current is None and _uses(inputs, moves):
             raise _entered(op, inputs)
 
     def recorded(self, node: Node, inputs: Sequence[Any], results: Sequence[Any]) -> None:

@@ -239,7 +239,8 @@ def _show_on_copy(
     result = kernel(library_of(x._data).copy(x._data), *arrays, **settings)
     observer = _mode().observer
     if observer is not None:
-        observer.result(f"{op.name}_", named(op, (x, *others)), [result], settings)
+        inputs = named(op, (x, *others))
+        observer.result(f"{op.name}_", inputs, [result], settings, op.moves)
 
 
 def _unaliased_from(x: Tensor, other: Any) -> Any:
@@ -415,6 +416,7 @@ class _AssignView(NodeOperation):
 
     name = "assign_view"
     node_name = "AssignViewBackward"
+    moves = True
 
     def differentiate(self, node: Node, g: Any, wanted: Any, recorded: bool) -> Sequence[Any]:
         """Return the gradient outside the view, and inside it."""

@@ -51,6 +51,11 @@ class Primitive:
         The default library's function that does all the forward does for float arrays, or raises
         an error for which `apply` runs the forward instead: its name, or the function itself,
         ``quick(*arrays, **settings)``.
+    batch : str
+        How it computes all samples of a batch at once: the rule of transforms/batch/rules.py.
+        Empty: sample by sample, but for what works element by element.
+    moves : bool
+        The numbers of the result are numbers of the inputs, as they are.
     results : tuple of str
         The names under which rules ask for several results.
     inplace : callable, optional
@@ -77,6 +82,7 @@ class Primitive:
 
     __slots__ = (
         "adds_into",
+        "batch",
         "broadcasts",
         "complex_form",
         "conjugates",
@@ -95,6 +101,7 @@ class Primitive:
         "kernels",
         "layout",
         "masks",
+        "moves",
         "multi",
         "name",
         "needed_by",
@@ -145,6 +152,8 @@ class Primitive:
         broadcasts: bool = False,
         elementwise: bool = False,
         symmetric: bool = False,
+        batch: str = "",
+        moves: bool = False,
         inplace: Callable[..., Any] | None = None,
         kernel: Callable[..., Any] | None = None,
         quick: str | Callable[..., Any] | None = None,
@@ -159,15 +168,17 @@ class Primitive:
         self.holomorphic, self.differentiable = holomorphic, differentiable
         self.floating, self.promotes, self.broadcasts = floating, promotes, broadcasts
         self.elementwise, self.symmetric, self.kernels = elementwise, symmetric, {}
+        self.batch, self.moves = batch, moves
         self.part_rule, self.adds_into = adds_into, None  # see backward_codegen.py
-        # Inputs whose gradient is structurally zero, such as a mask, keep their own dtype.
-        self.masks = frozenset(i for i, n in enumerate(inputs) if n in rules and rules[n] is None)
-        self.rules = tuple(rules.get(n) for n in inputs)
         self.complex_form, self.conjugates, self.takes_none = None, False, False
         self._lay_out()
 
     def _lay_out(self) -> None:
         """Read the rules' parameters: what a node saves, and which rule asks for which of it."""
+        named, rules = tuple(enumerate(self.inputs)), self.declared
+        # Inputs whose gradient is structurally zero, such as a mask, keep their own dtype.
+        self.masks = frozenset(i for i, n in named if n in rules and rules[n] is None)
+        self.rules = tuple(rules.get(n) for n in self.inputs)
         asked: dict[str, set[int]] = {}
         everyone = set(range(len(self.inputs)))
         for i, rule in enumerate(self.rules):

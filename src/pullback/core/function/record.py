@@ -76,7 +76,7 @@ def apply(op: Primitive, args: Sequence[Any], settings: dict[str, Any]) -> Any:
     outs = [box(as_array(r), cls=cls) for r in (result if op.multi else (result,))]
     mode = STATE.get()
     if mode.observer is not None:
-        mode.observer.result(op.name, named(op, args), outs, settings)
+        mode.observer.result(op.name, named(op, args), outs, settings, op.moves)
     if op.view:  # of the argument itself, where that was lifted too
         source = args[0] if isinstance(args[0], Tensor) else tensors[0]
         link_views(op, source, outs, settings, mode)

@@ -21,8 +21,12 @@ class Observer:
         inputs: Sequence[tuple[str, Any]],
         results: Iterable[Any],
         settings: Mapping[str, Any] = {},
+        moves: bool = False,
     ) -> None:
-        """Look at what the operation named `op` made of its inputs, recorded or not."""
+        """Look at what the operation named `op` made of its inputs, recorded or not.
+
+        `moves`: it computes no number, as `Primitive` says.
+        """
 
     def recorded(self, node: Node, inputs: Sequence[Any], results: Sequence[Any]) -> None:
         """Look at a node that was just made for these inputs and results."""

@@ -295,7 +295,7 @@ def chunk(x: Any, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     ),
     scalars=False,
     methods="tensor_split",
-    numpy="array_split: ary=x indices_or_sections axis=dim",
+    numpy="array_split: ary=x indices_or_sections axis=dim -> list",
 )
 def tensor_split(x: Any, indices_or_sections: int | Sequence[int], dim: int = 0) -> Any:
     """Return views of consecutive parts of `x` along an axis.
@@ -421,7 +421,7 @@ def _each(op: str, tensors: Sequence[Any], wider: Callable[[tuple[int, ...]], An
     reference="numpy.hsplit",
     scalars=False,
     methods="hsplit",
-    numpy="hsplit: ary=x indices_or_sections",
+    numpy="hsplit: ary=x indices_or_sections -> list",
 )
 def hsplit(x: Any, indices_or_sections: int | Sequence[int]) -> Any:
     """Return the parts of `x` along axis 1, of a vector along its only one; see `tensor_split`.
@@ -443,7 +443,7 @@ def hsplit(x: Any, indices_or_sections: int | Sequence[int]) -> Any:
     reference="numpy.vsplit",
     scalars=False,
     methods="vsplit",
-    numpy="vsplit: ary=x indices_or_sections",
+    numpy="vsplit: ary=x indices_or_sections -> list",
 )
 def vsplit(x: Any, indices_or_sections: int | Sequence[int]) -> Any:
     """Return the parts of `x` along axis 0; see `tensor_split`.
@@ -465,7 +465,7 @@ def vsplit(x: Any, indices_or_sections: int | Sequence[int]) -> Any:
     reference="numpy.dsplit",
     scalars=False,
     methods="dsplit",
-    numpy="dsplit: ary=x indices_or_sections",
+    numpy="dsplit: ary=x indices_or_sections -> list",
 )
 def dsplit(x: Any, indices_or_sections: int | Sequence[int]) -> Any:
     """Return the parts of `x` along axis 2; see `tensor_split`.

@@ -212,7 +212,7 @@ def squeeze(x: Any, /, axis: int | Sequence[int] | None) -> Tensor:
 
 
 @public(broadcast_to_p, numpy="broadcast_to: array=x shape")
-def broadcast_to(x: Any, /, shape: Sequence[int]) -> Tensor:
+def broadcast_to(x: Any, /, shape: Sequence[int] | int) -> Tensor:
     """Return `x` repeated to `shape`, a view.
 
     Examples
@@ -223,7 +223,8 @@ def broadcast_to(x: Any, /, shape: Sequence[int]) -> Tensor:
             [1., 2.]])
     """
     needs_tensor("broadcast_to", x)
-    return broadcast_to_p.public(x, shape=tuple(shape))
+    shape = plain(shape)
+    return broadcast_to_p.public(x, shape=(shape,) if isinstance(shape, int) else tuple(shape))
 
 
 @composition(

@@ -7,6 +7,7 @@ is NaN, and share the gradient of equals by halves, as maximum and minimum do.
 from __future__ import annotations
 
 import math
+from numbers import Number
 from typing import Any
 
 from pullback.arrays import DTYPES, library_of, real_of
@@ -451,7 +452,8 @@ def logaddexp2(x: Any, y: Any) -> Tensor:
     tensor([4.])
     """
     ln2 = math.log(2)
-    return divide(logaddexp(multiply(x, ln2), multiply(y, ln2)), ln2)
+    x, y = (v * ln2 if isinstance(v, Number) else multiply(v, ln2) for v in (x, y))
+    return divide(logaddexp(x, y), ln2)
 
 
 # -- signs and rounding ----------------------------------------------------------------------------
@@ -476,7 +478,7 @@ def _dtype(x: Any) -> Any:
     return getattr(x, "dtype", "")
 
 
-@public(round_p, methods="round", numpy="rint; around round: a=x decimals")
+@public(round_p, methods="round", numpy="rint")
 def round(x: Any, /, *, decimals: int = 0, out: Any = None) -> Tensor:
     """Return x rounded to the nearest integer, halves to the even one; the derivative is 0.
 

@@ -33,7 +33,7 @@ from pullback.ops.samples import sample
     call=lambda f, x, y, z: f(x, y, z),
     multi=True,
     reference="numpy.broadcast_arrays",
-    numpy="broadcast_arrays: *args=arrays",
+    numpy="broadcast_arrays: *args=arrays -> tuple",
 )
 def broadcast_arrays(*arrays: Any) -> list[Tensor]:
     """Return views of tensors repeated to the one shape that they broadcast to.
@@ -73,7 +73,7 @@ broadcast_tensors = broadcast_arrays
     call=lambda f, x, y, **settings: f(x, y, **settings),
     multi=True,
     reference="numpy.meshgrid",
-    numpy="meshgrid: *xi=arrays indexing",
+    numpy="meshgrid: *xi=arrays indexing -> tuple",
 )
 def meshgrid(*arrays: Any, indexing: str = "xy") -> list[Tensor]:
     """Return the coordinates of a grid's points, a view of one vector for each of its axes.

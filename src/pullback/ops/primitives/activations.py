@@ -137,6 +137,7 @@ softplus_p = operation(
         )
     ),
     doc="Return log(1 + exp(beta * x)) / beta.",
+    batch="leading",
 )
 
 
@@ -219,6 +220,7 @@ elu_p = operation(
     samples=(sample((3, 4)), sample((), alpha=2.0), sample((0, 3)), sample((6,), alpha=0.5)),
     reference=(lambda np, x, alpha=1.0: np.where(x > 0, x, alpha * (np.exp(x) - 1))),
     doc="Return x where it is positive, else alpha * (exp(x) - 1).",
+    batch="leading",
 )
 
 
@@ -243,6 +245,7 @@ leaky_relu_p = operation(
     ),
     reference=(lambda np, x, negative_slope=0.01: np.where(x > 0, x, negative_slope * x)),
     doc="Return x where it is positive, else negative_slope * x.",
+    batch="leading",
 )
 
 
@@ -265,4 +268,5 @@ hardtanh_p = operation(
     samples=(sample((3, 4)), sample((), max_val=0.5), sample((0, 3))),
     reference=(lambda np, x, min_val=-1.0, max_val=1.0: np.clip(x, min_val, max_val)),
     doc="Return x limited to [min_val, max_val].",
+    batch="leading",
 )

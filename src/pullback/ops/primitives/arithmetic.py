@@ -318,6 +318,7 @@ where_p = elementwise(
     domain={"condition": mask(), "x": both(-2, 2), "y": both(-2, 2)},
     reference="numpy.where",
     doc="Return x where condition holds, else y; the other branch gets a gradient of exactly 0.",
+    moves=True,
 )
 
 
@@ -357,6 +358,7 @@ clamp_p = operation(
     ),
     reference="numpy.clip",
     doc="Return x limited to [min, max]; the gradient passes at the bounds.",
+    batch="leading",
 )
 
 

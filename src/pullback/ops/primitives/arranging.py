@@ -30,6 +30,8 @@ roll_p: Primitive = operation(
     ),
     reference="numpy.roll",
     doc="Return x with the elements moved on along axes, from the end to the beginning.",
+    batch="axis",
+    moves=True,
 )
 
 
@@ -45,6 +47,8 @@ def _triangle(name: str, doc: str) -> Primitive:
         samples=(sample((3, 4), k=1), sample((2, 3, 2), k=-1), sample((1, 1)), sample((0, 2), k=0)),
         reference=f"numpy.{name}",
         scalars=False,
+        batch="leading",
+        moves=True,
         doc=doc,
     )
 
@@ -77,6 +81,8 @@ tile_p = operation(
     ),
     reference=(lambda np, x, repetitions: np.tile(x, repetitions)),
     doc="Return x in the shape `split`, repeated to `wide`, in the shape `shape`.",
+    batch="tile",
+    moves=True,
 )
 
 
@@ -106,6 +112,8 @@ pad_constant_p: Primitive = operation(
         sample((0, 3), widths=((1, 0), (0, -1)), value=2),
     ),
     doc="Return x with widths of one value around each axis; negative widths cut off.",
+    batch="pad",
+    moves=True,
 )
 
 
@@ -130,6 +138,8 @@ diag_embed_p = operation(
     ),
     scalars=False,
     doc="Return matrices of `shape` with `g` on a diagonal, zeros elsewhere.",
+    batch="diag_embed",
+    moves=True,
 )
 
 
@@ -150,4 +160,6 @@ diagonal_p: Primitive = operation(
     reference=(lambda np, x, offset: np.diagonal(x, offset, -2, -1)),
     scalars=False,
     doc="Return the diagonal of matrices, a view.",
+    batch="leading",
+    moves=True,
 )

@@ -66,6 +66,8 @@ to_complex_p = operation(
     result_dtype="complex",
     scalars=False,
     doc="Return g, or g times the imaginary unit, as complex numbers.",
+    batch="leading",
+    moves=True,
 )
 
 
@@ -81,6 +83,8 @@ real_p = operation(
     result_dtype="real",
     scalars=False,
     doc="Return the real part of complex numbers.",
+    batch="leading",
+    moves=True,
 )
 
 
@@ -96,4 +100,6 @@ imag_p = operation(
     result_dtype="real",
     scalars=False,
     doc="Return the imaginary part of complex numbers.",
+    batch="leading",
+    moves=True,
 )

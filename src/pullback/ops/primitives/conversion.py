@@ -26,6 +26,8 @@ astype_p: Primitive = operation(
     samples=(sample((3, 4), dtype=as_dtype("float64")), sample((), dtype=as_dtype("complex128"))),
     reference=(lambda x, dtype: x.astype(dtype.dtype)),
     doc="Return x in another dtype; the gradient comes back in the dtype of x.",
+    batch="leading",
+    moves=True,
 )
 
 
@@ -38,6 +40,7 @@ clone_p = elementwise(
     methods="clone",
     doc="Return a copy that is differentiable.",
     numpy="copy: a=x",
+    moves=True,
 )
 clone = clone_p.public
 
@@ -54,6 +57,8 @@ move_p: Primitive = operation(
     reference=(lambda x, device: x),
     scalars=False,
     doc="Return x on another device; the gradient comes back on the device of x.",
+    batch="leading",
+    moves=True,
 )
 
 
@@ -69,6 +74,8 @@ copy_p = operation(
     samples=(sample((3, 4), (4,)), sample((3, 4), (3, 4)), sample((), ())),
     reference=(lambda np, x, src: np.broadcast_to(src, x.shape)),
     doc="Return src broadcast to the shape of x.",
+    batch="copy",
+    moves=True,
 )
 
 
@@ -81,4 +88,6 @@ fill_p = operation(
     reference=(lambda np, x, value: np.full(x.shape, value, x.dtype)),
     scalars=False,
     doc="Return value in the shape of x.",
+    batch="leading",
+    moves=True,
 )

@@ -71,6 +71,8 @@ unfold_p: Primitive = operation(
     ),
     scalars=False,
     doc="Return sliding windows as columns.",
+    batch="leading",
+    moves=True,
 )
 
 
@@ -87,6 +89,7 @@ fold_p: Primitive = operation(
     ),
     scalars=False,
     doc="Return columns added up to an image.",
+    batch="leading",
 )
 
 
@@ -161,6 +164,7 @@ convolution_p: Primitive = operation(
     ),
     scalars=False,
     doc="Return the convolution of neural networks: x, in windows, times the weight.",
+    batch="convolution",
 )
 
 
@@ -183,6 +187,7 @@ convolution_input_p: Primitive = operation(
     ),
     scalars=False,
     doc="Return the gradient of a convolution in its input: the transposed convolution.",
+    batch="convolution",
 )
 
 
@@ -205,4 +210,5 @@ convolution_weight_p: Primitive = operation(
     ),
     scalars=False,
     doc="Return the gradient of a convolution in its weight.",
+    batch="convolution_weight",
 )

@@ -65,6 +65,7 @@ cholesky_p = operation(
     reference=(lambda np, x, upper: np.linalg.cholesky(x, upper=upper)),
     scalars=False,
     doc="Return the Cholesky factors of positive definite matrices.",
+    batch="leading",
 )
 
 
@@ -136,6 +137,7 @@ qr_p: Any = operation(
     reference="numpy.linalg.qr",
     scalars=False,
     doc="Return the factors Q and R of matrices Q R.",
+    batch="leading",
 )
 
 
@@ -179,6 +181,7 @@ eigh_p: Any = operation(
     result_dtype=("real", "same"),
     scalars=False,
     doc="Return the eigenvalues and eigenvectors of Hermitian matrices.",
+    batch="leading",
 )
 
 
@@ -198,6 +201,7 @@ eigvalsh_p = operation(
     result_dtype="real",
     scalars=False,
     doc="Return the eigenvalues of Hermitian matrices, without the vectors that a gradient needs.",
+    batch="leading",
 )
 
 
@@ -288,6 +292,7 @@ svd_p: Any = operation(
     result_dtype=("real", "same", "same", "same"),
     scalars=False,
     doc="Return the factors U, S and Vh of matrices U diag(S) Vh.",
+    batch="leading",
 )
 
 
@@ -309,4 +314,5 @@ svdvals_p = operation(
     result_dtype="real",
     scalars=False,
     doc="Return the singular values, without the vectors that a gradient needs.",
+    batch="leading",
 )

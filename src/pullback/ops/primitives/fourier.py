@@ -47,6 +47,7 @@ complex_to_complex_p: Primitive = operation(
         )
     ),
     doc="Return the discrete Fourier transform over axes, or its inverse.",
+    batch="axes",
 )
 
 
@@ -88,6 +89,7 @@ real_to_complex_p: Primitive = operation(
     result_dtype="complex",
     scalars=False,
     doc="Return the frequencies from 0 up of the Fourier transform of real numbers.",
+    batch="axis",
 )
 
 
@@ -109,4 +111,5 @@ complex_to_real_p: Primitive = operation(
     result_dtype="real",
     scalars=False,
     doc="Return the real numbers whose Fourier transform begins with x.",
+    batch="axis",
 )

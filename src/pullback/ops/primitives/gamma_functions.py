@@ -122,6 +122,7 @@ polygamma_p: Primitive = operation(
     samples=(sample((3, 4), n=1), sample((), n=0), sample((0, 3), n=2), sample((5,), n=3)),
     reference=(lambda scipy, x, n: scipy.special.polygamma(n, x)),
     doc="Return the n-th derivative of digamma.",
+    batch="leading",
 )
 
 

@@ -59,6 +59,13 @@ def _gather(xp: Any, x: Any, index: Any, *, axis: int) -> Any:
 _INDEX = {"index": integers(0, 2)}
 
 
+_BATCH = {_slices: "slices", _elements: "elements"}
+_BACK = {
+    _slices: (sample((4, 2), (4,), axis=0, shape=(3, 2)),),
+    _elements: (sample((2, 3), (2, 3), axis=1, shape=(2, 4)),),
+}
+
+
 def _reading(
     name: str, forward: Any, locate: Locate, samples: tuple[Sample, ...]
 ) -> tuple[Primitive, Primitive]:
@@ -76,10 +83,9 @@ def _reading(
         rules={"g": lambda g, index, axis, xp: on(xp, read)(g, index, axis=axis), "index": None},
         holomorphic=False,
         domain={"g": both(-2, 2), **_INDEX},
-        samples=(sample((2, 3), (2, 3), axis=1, shape=(2, 4)),)
-        if locate is _elements
-        else (sample((4, 2), (4,), axis=0, shape=(3, 2)),),
+        samples=_BACK[locate],
         scalars=False,
+        batch=_BATCH[locate],
         doc=f"Return zeros of `shape` with `g` added where {name} reads.",
     )
     read = operation(
@@ -95,6 +101,8 @@ def _reading(
         domain={"x": both(-2, 2), **_INDEX},
         samples=samples,
         scalars=False,
+        batch=_BATCH[locate],
+        moves=True,
     )
     return read, back
 
@@ -129,6 +137,8 @@ def _writing(name: str, read: Primitive, locate: Locate, samples: tuple[Sample, 
         domain={"x": both(-2, 2), "src": both(-2, 2), **_INDEX},
         samples=samples,
         scalars=False,
+        batch=_BATCH[locate],
+        moves=True,
     )
     return write
 
@@ -152,6 +162,7 @@ def _adding(name: str, read: Primitive, locate: Locate, samples: tuple[Sample, .
         domain={"x": both(-2, 2), "src": both(-2, 2), **_INDEX},
         samples=samples,
         scalars=False,
+        batch=_BATCH[locate],
     )
 
 

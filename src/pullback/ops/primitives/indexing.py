@@ -61,6 +61,8 @@ index_put_p = operation(
     samples=(sample((3,), index=1, shape=(4, 3)), sample((3, 3), index=([0, 2, 2],), shape=(4, 3))),
     scalars=False,
     doc="Return zeros of `shape` with `g` added at `index`.",
+    batch="index_put",
+    moves=True,
 )
 
 
@@ -97,6 +99,8 @@ getitem_p: Primitive = operation(
     ),
     reference=(lambda x, index: x[index]),
     doc="Return x[index] of a basic index: a view.",
+    batch="getitem",
+    moves=True,
 )
 
 index_p: Primitive = operation(
@@ -114,6 +118,8 @@ index_p: Primitive = operation(
     ),
     reference=(lambda x, index: x[index]),
     doc="Return x[index] of an index with arrays: a copy.",
+    batch="getitem",
+    moves=True,
 )
 
 
@@ -154,6 +160,8 @@ setitem_p: Primitive = operation(
         sample((3,), (0,), index=[]),
     ),
     doc="Return x with value written at index.",
+    batch="setitem",
+    moves=True,
 )
 
 
@@ -167,6 +175,7 @@ masked_fill_p = elementwise(
     domain={"x": both(-2, 2), "mask": mask(), "value": both(-2, 2)},
     reference=(lambda x, mask, value: (1 - mask) * x + mask * value),
     doc="Return x with value where mask holds.",
+    moves=True,
 )
 
 
@@ -200,6 +209,7 @@ masked_put_p: Primitive = operation(
     domain={"g": both(-2, 2), "mask": mask()},
     samples=(sample((1,), (3, 4)), sample((), (2, 0))),
     doc="Return zeros with `g` written where mask holds.",
+    moves=True,
 )
 
 
@@ -211,4 +221,5 @@ masked_select_p: Primitive = operation(
     domain={"x": both(-2, 2), "mask": mask()},
     samples=(sample((3, 4), (3, 4)), sample((), ()), sample((2, 0), (2, 0))),
     reference=(lambda np, x, mask: np.extract(mask, x)),
+    moves=True,
 )

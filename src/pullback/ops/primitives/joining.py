@@ -82,6 +82,8 @@ cat_p = operation(
     reference=(lambda np, *arrays, axis: np.concatenate(arrays, axis)),
     scalars=False,
     doc="Join along an axis.",
+    batch="concat",
+    moves=True,
 )
 
 
@@ -113,6 +115,8 @@ stack_p = operation(
     ),
     reference=(lambda np, *arrays, axis: np.stack(arrays, axis)),
     doc="Join along a new axis.",
+    batch="stack",
+    moves=True,
 )
 
 
@@ -149,6 +153,8 @@ split_p: Any = operation(
     samples=(sample((5, 4), sizes=(2, 3), axis=0), sample((3, 4), sizes=(1, 0, 3), axis=1)),
     scalars=False,
     doc="Return views of consecutive parts along an axis.",
+    batch="axis",
+    moves=True,
 )
 
 
@@ -174,4 +180,6 @@ unbind_p: Any = operation(
     reference="numpy.unstack",
     scalars=False,
     doc="Return views of the slices along an axis.",
+    batch="axis",
+    moves=True,
 )

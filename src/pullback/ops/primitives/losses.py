@@ -41,6 +41,7 @@ huber_p = operation(
         )
     ),
     doc="Return x ** 2 / 2 up to |x| = delta, and the line that goes on from there.",
+    batch="leading",
 )
 
 
@@ -69,6 +70,7 @@ binary_cross_entropy_p = elementwise(
     domain={"input": real(0.05, 0.95), "target": real(0, 1)},
     samples=PAIR,
     doc="Return -(target * log(input) + (1 - target) * log(1 - input)).",
+    batch="aligned",
 )
 
 
@@ -89,4 +91,5 @@ binary_cross_entropy_with_logits_p = elementwise(
     domain={"input": real(-3, 3), "target": real(0, 1)},
     samples=(*PAIR, sample((2, 1), (2, 1), pos_weight=3.0, weight=0.5)),
     doc="Return binary cross entropy of the sigmoid of the input, without overflow.",
+    batch="aligned",
 )

@@ -109,4 +109,5 @@ standardize_p = operation(
         )
     ),
     doc="Return (x - mean) / sqrt(variance + eps), each over the axes.",
+    batch="axes",
 )

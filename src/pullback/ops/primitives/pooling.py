@@ -74,6 +74,7 @@ max_positions_p = operation(
     result_dtype="int64",
     scalars=False,
     doc="Return the number of the first largest element of each window, row by row.",
+    batch="leading",
 )
 
 
@@ -145,6 +146,7 @@ mean_windows_p: Primitive = operation(
     samples=(sample((1, 2, 3), **_TWO), sample((2, 2), **_ONE), sample((0, 2), **_ONE)),
     scalars=False,
     doc="Return the sum of each window, divided.",
+    batch="leading",
 )
 
 
@@ -165,4 +167,5 @@ spread_windows_p: Primitive = operation(
     ),
     scalars=False,
     doc="Return the transpose of `mean_windows`: each element shared out to its window.",
+    batch="leading",
 )

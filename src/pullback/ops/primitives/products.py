@@ -89,6 +89,7 @@ matmul_p = operation(
     reference="numpy.matmul",
     scalars=False,
     doc="Return the matrix product; vectors and stacks as in PyTorch and the standard.",
+    batch="matmul",
 )
 
 
@@ -134,6 +135,7 @@ mm_p = elementwise(
     tensor([[1., 1.],
             [1., 1.]])
     """,
+    batch="matmul",
 )
 mm = mm_p.public
 
@@ -158,6 +160,7 @@ outer_p = elementwise(
     reference="numpy.outer",
     scalars=False,
     doc="Return the matrix of the products x1[i] * x2[j].",
+    batch="outer",
 )
 
 
@@ -178,6 +181,7 @@ cross_p = operation(
     reference="numpy.cross",
     scalars=False,
     doc="Return the cross product of vectors of three elements.",
+    batch="cross",
 )
 
 
@@ -298,6 +302,7 @@ contract_p: Primitive = operation(
     Each label of one operand is one of the other or of the result; axes of one label have one
     length.
     """,
+    batch="contract",
 )
 
 
@@ -329,4 +334,5 @@ linear_p = elementwise(
     reference=(lambda np, input, weight: np.einsum("...i,oi->...o", input, weight)),
     scalars=False,
     doc="Return input @ weight.T.",
+    batch="linear",
 )

@@ -45,6 +45,7 @@ sum_p = operation(
     samples=(*AXES, *EMPTY, *NO_AXIS),
     reference="numpy.sum",
     doc="Return the sum over axes.",
+    batch="reduction",
 )
 
 
@@ -81,6 +82,7 @@ mean_p = operation(
     >>> pb.mean(pb.tensor([[1.0, 2.0], [3.0, 4.0]]), axis=0)
     tensor([2., 3.])
     """,
+    batch="reduction",
 )
 mean = mean_p.public
 
@@ -123,12 +125,6 @@ def _var_rule(g: Any, x: Any, axis: Any, correction: float, keepdims: bool, xp: 
 
 def _measure(name: str, forward: Any, quick: Any, rule: Any, summary: str) -> Primitive:
     """Declare a measure of how far elements are from their mean."""
-
-    def reference(
-        np: Any, x: Any, axis: Any = None, correction: float = 0, keepdims: bool = False
-    ) -> Any:
-        return getattr(np, name)(x, axis=axis, ddof=correction, keepdims=keepdims)
-
     return operation(
         name,
         forward,
@@ -136,8 +132,11 @@ def _measure(name: str, forward: Any, quick: Any, rule: Any, summary: str) -> Pr
         rules={"x": rule},
         holomorphic=False,
         samples=(*AXES, sample((4, 3), axis=0, correction=1.0)),
-        reference=reference,
+        reference=lambda np, x, axis=None, correction=0, keepdims=False: getattr(np, name)(
+            x, axis=axis, ddof=correction, keepdims=keepdims
+        ),
         result_dtype="real",
+        batch="reduction",
         doc=f"""{summary}
 
     Raises
@@ -248,6 +247,7 @@ prod_p = operation(
     samples=(*AXES, *EMPTY, *NO_AXIS),
     reference="numpy.prod",
     doc="Return the product over axes; its gradient is right with any number of zeros.",
+    batch="reduction",
 )
 
 
@@ -268,8 +268,7 @@ def _extreme_rule(g: Any, x: Any, out: Any, axis: Any, keepdims: bool, xp: Any) 
 
 
 def _extreme(name: str) -> Primitive:
-    kind = "largest" if name == "max" else "smallest"
-    result = "3" if name == "max" else "1"
+    kind, result = ("largest", "3") if name == "max" else ("smallest", "1")
 
     def forward(xp: Any, x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
         if count(x.shape, _axes_of(x, name, axis)) == 0:
@@ -287,6 +286,7 @@ def _extreme(name: str) -> Primitive:
         domain=real(-2, 2),
         distinct=True,
         reference=f"numpy.{name}",
+        batch="reduction",
         doc=f"""Return the {kind} element over `axis`; elements that tie share the gradient evenly.
 
     Raises
@@ -322,6 +322,7 @@ def _whole(name: str, doc: str) -> Primitive:
         domain=grid(-1, 1),
         reference=f"numpy.{name}",
         result_dtype="bool",
+        batch="reduction",
         doc=f"""{doc}
 
     Examples
@@ -339,6 +340,16 @@ all_p = _whole("all", "Return whether all elements over `axis`, all axes by defa
 all = all_p.public
 
 
+_ONE_AXIS = (
+    sample((3, 4), axis=None, keepdims=False),
+    sample((3, 4), axis=None, keepdims=True),
+    sample((3, 4), axis=1, keepdims=True),
+    sample((2, 3, 4), axis=-2, keepdims=False),
+    sample((0, 3), axis=1, keepdims=False),
+    sample((), axis=None, keepdims=False),
+)
+
+
 def _position(name: str) -> Primitive:
     def forward(xp: Any, x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
         axis = None if axis is None else normalize_axis(name, axis, len(x.shape))
@@ -351,17 +362,11 @@ def _position(name: str) -> Primitive:
         quick=name,
         differentiable=False,
         domain=grid(-2, 2),
-        samples=(
-            sample((3, 4), axis=None, keepdims=False),
-            sample((3, 4), axis=None, keepdims=True),
-            sample((3, 4), axis=1, keepdims=True),
-            sample((2, 3, 4), axis=-2, keepdims=False),
-            sample((0, 3), axis=1, keepdims=False),
-            sample((), axis=None, keepdims=False),
-        ),
+        samples=_ONE_AXIS,
         reference=f"numpy.{name}",
         result_dtype="int64",
         numpy=f"{name}: a=x axis keepdims",
+        batch="argmax",
         doc=f"""Return the index of the {name[3:]}imum along an axis, the first of several.
 
     Without an axis it is the index in `x` made flat.
@@ -403,6 +408,7 @@ count_nonzero_p = operation(
     >>> pb.count_nonzero(pb.tensor([0.0, 3.0, -1.0]))
     tensor(2)
     """,
+    batch="reduction",
 )
 count_nonzero = count_nonzero_p.public
 
@@ -522,4 +528,5 @@ vector_norm_p = operation(
     ),
     result_dtype="real",
     doc="Return the norms of vectors.",
+    batch="reduction",
 )

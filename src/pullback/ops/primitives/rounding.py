@@ -199,4 +199,5 @@ nan_to_num_p = operation(
     ),
     reference="numpy.nan_to_num",
     doc="Return x with numbers in place of NaN and infinities, which get no gradient.",
+    batch="leading",
 )

@@ -71,7 +71,7 @@ def _running(name: str, function: str, **declared: Any) -> Primitive:
             raise TypeError
         return accumulate(x, axis)
 
-    return operation(name, forward, quick=of_numpy, samples=_ALONG, **declared)
+    return operation(name, forward, quick=of_numpy, samples=_ALONG, batch="axis", **declared)
 
 
 cumsum_p = _running(
@@ -130,4 +130,5 @@ logcumsumexp_p = operation(
     domain=real(-2, 2),
     samples=_ALONG,
     doc="Return the logarithm of running sums of exponentials.",
+    batch="axis",
 )

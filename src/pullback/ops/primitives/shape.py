@@ -41,6 +41,8 @@ reshape_p = operation(
     ),
     reference="numpy.reshape",
     doc="Return x in another shape.",
+    batch="reshape",
+    moves=True,
 )
 
 
@@ -59,6 +61,8 @@ permute_p = operation(
     samples=(sample((2, 3, 4), axes=(2, 0, 1)), sample((3, 4), axes=(1, 0)), sample((), axes=())),
     reference="numpy.permute_dims",
     doc="Return x with its axes in another order.",
+    batch="permute_dims",
+    moves=True,
 )
 
 
@@ -75,6 +79,8 @@ broadcast_to_p = operation(
     ),
     reference="numpy.broadcast_to",
     doc="Return x repeated to a larger shape, without copying.",
+    batch="broadcast_to",
+    moves=True,
 )
 
 
@@ -91,6 +97,8 @@ flip_p = operation(
     reference="numpy.flip",
     scalars=False,
     doc="Return x with the order along axes reversed.",
+    batch="axis",
+    moves=True,
 )
 
 

@@ -45,6 +45,7 @@ unfold_dim_p: Primitive = operation(
     ),
     scalars=False,
     doc="Return the windows along an axis, their elements along a new last axis.",
+    batch="axis",
 )
 
 
@@ -62,4 +63,5 @@ fold_dim_p: Primitive = operation(
     ),
     scalars=False,
     doc="Return windows added up where they overlap, along an axis.",
+    batch="fold_axis",
 )

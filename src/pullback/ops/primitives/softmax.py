@@ -89,6 +89,7 @@ softmax_p: Primitive = operation(
     floating=True,
     samples=_ALONG,
     doc="Return exp(x) normalised to sum 1 along an axis, without overflow.",
+    batch="axis",
 )
 
 
@@ -124,6 +125,7 @@ log_softmax_p = operation(
     floating=True,
     samples=_ALONG,
     doc="Return the logarithm of softmax, without overflow.",
+    batch="axis",
 )
 
 
@@ -182,4 +184,5 @@ logsumexp_p = operation(
         lambda np, x, axis, keepdims: np.log(np.sum(np.exp(x), axis=axis, keepdims=keepdims))
     ),
     doc="Return log(sum(exp(x))) over axes, without overflow.",
+    batch="reduction",
 )

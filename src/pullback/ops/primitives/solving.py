@@ -89,6 +89,7 @@ cofactors_p = operation(
     samples=SQUARE,
     scalars=False,
     doc="Return the matrices of cofactors: the gradients of the determinants.",
+    batch="leading",
 )
 
 
@@ -107,6 +108,7 @@ det_p: Primitive = operation(
     reference="numpy.linalg.det",
     scalars=False,
     doc="Return the determinants of matrices.",
+    batch="leading",
 )
 
 
@@ -144,6 +146,7 @@ slogdet_p = operation(
     result_dtype=("same", "real"),
     scalars=False,
     doc="Return the signs and the logarithms of the sizes of determinants.",
+    batch="leading",
 )
 
 
@@ -169,6 +172,7 @@ inv_p = operation(
     reference="numpy.linalg.inv",
     scalars=False,
     doc="Return the inverses of matrices.",
+    batch="leading",
 )
 
 
@@ -221,6 +225,7 @@ solve_p = operation(
     reference="numpy.linalg.solve",
     scalars=False,
     doc="Return the solutions y of x1 @ y = x2.",
+    batch="solve",
 )
 
 
@@ -265,6 +270,7 @@ pinv_p = operation(
     reference=(lambda np, x, rtol: np.linalg.pinv(x, rtol=rtol)),
     scalars=False,
     doc="Return the pseudo-inverses of matrices.",
+    batch="leading",
 )
 
 
@@ -299,4 +305,5 @@ matrix_rank_p = operation(
     result_dtype="int64",
     scalars=False,
     doc="Return the ranks of matrices.",
+    batch="leading",
 )

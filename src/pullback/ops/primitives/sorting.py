@@ -45,6 +45,7 @@ argsort_p = operation(
         sample(()),
     ),
     result_dtype="int64",
+    batch="axis",
 )
 
 
@@ -75,6 +76,7 @@ def _running_place(name: str, beats: Any) -> Primitive:
         samples=(sample((6,), axis=0), sample((2, 4), axis=1), sample((0, 2), axis=0)),
         result_dtype="int64",
         scalars=False,
+        batch="axis",
         doc="Return the position of the best element so far along an axis.",
     )
 
@@ -115,6 +117,7 @@ searchsorted_p = operation(
     ),
     reference="numpy.searchsorted",
     result_dtype="int64",
+    batch="searchsorted",
 )
 
 
@@ -179,6 +182,7 @@ isin_p = operation(
     ),
     reference="numpy.isin",
     result_dtype="bool",
+    batch="isin",
 )
 
 

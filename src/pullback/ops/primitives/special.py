@@ -223,6 +223,7 @@ logit_p = operation(
     domain=real(0.05, 0.95, 0.3, 0.7),
     samples=(sample((3, 4)), sample((), eps=0.3), sample((0, 3)), sample((6,), eps=0.3)),
     doc="Return log(x / (1 - x)).",
+    batch="leading",
 )
 
 

@@ -242,7 +242,6 @@ def _write_masked(call: BatchedCall, x: Any, mask: Any) -> Any:
 
 INDEXING: dict[str, Callable[[Any, BatchedCall], Any]] = {
     "getitem": _read,
-    "index": _read,
     "index_put": _put,
     "setitem": _write,
 }

@@ -2,8 +2,8 @@
 
 Owns a rule for each operation that has one, and the loop over the samples for any other. A rule
 gets a `BatchedCall` and returns the results, tensors whose first axis is that of the samples; or
-NotImplemented where it does not fit, for the loop. Element-wise operations need no rule of their
-own, nor do those that treat all leading axes alike.
+NotImplemented where it does not fit, for the loop. Which rule an operation has it declares itself,
+as `batch`. Element-wise operations need no rule of their own.
 """
 
 from __future__ import annotations
@@ -21,6 +21,20 @@ from pullback.transforms.batch.indexing import INDEXING, sample_of, size_of
 from pullback.transforms.wrapped import is_numbers, results_in, results_of, to_tensor
 
 __all__ = ["batched_results", "stacked"]
+
+_Rule = Callable[[BatchedCall], Any]
+# By what operations declare as `batch`.
+RULES: dict[str, _Rule] = {}
+
+
+def _rule(batch: str) -> Callable[[_Rule], _Rule]:
+    """Register a rule by what operations that it is for declare."""
+
+    def decorate(rule: _Rule) -> _Rule:
+        RULES[batch] = rule
+        return rule
+
+    return decorate
 
 
 def batched_results(
@@ -44,7 +58,7 @@ def batched_results(
     if size is None:
         return results_in(xp, op, values, sample_of(library, settings, 0)), False
     call = BatchedCall(xp, op, values, batched, settings, size)
-    rule, indexing = RULES.get(op.name), INDEXING.get(op.name)
+    rule, indexing = RULES.get(op.batch), INDEXING.get(op.batch)
     found: Any = NotImplemented
     if rule is not None:
         found = rule(call)
@@ -85,16 +99,19 @@ def stacked(library: Any, name: str, rows: Sequence[Sequence[Tensor]]) -> list[T
 
 
 # -- element by element, and along leading axes ----------------------------------------------------
+@_rule("aligned")
 def _elementwise(call: BatchedCall) -> list[Any]:
     return call.results(*call.aligned())
 
 
+@_rule("leading")
 def _as_it_is(call: BatchedCall) -> list[Any]:
     """BatchedCall an operation that treats all leading axes alike."""
     return call.results(*call.whole())
 
 
 # -- along axes ------------------------------------------------------------------------------------
+@_rule("reduction")
 def _reduction(call: BatchedCall) -> Any:
     (x,), axis, keepdims = call.tensors, call.settings["axis"], call.settings.get("keepdims")
     ndim = len(x.shape) - 1
@@ -108,6 +125,7 @@ def _reduction(call: BatchedCall) -> Any:
     return call.result(x, axis=tuple(a + 1 for a in axes))
 
 
+@_rule("argmax")
 def _place(call: BatchedCall) -> Any:
     """Find the place of an extreme: along one axis, or of all elements in a row."""
     (x,), axis = call.tensors, call.settings["axis"]
@@ -134,6 +152,11 @@ def _along(setting: str) -> Callable[[BatchedCall], Any]:
     return rule
 
 
+_rule("axis")(_along("axis"))
+_rule("axes")(_along("axes"))
+
+
+@_rule("fold_axis")
 def _fold_dim(call: BatchedCall) -> Any:
     shape, axis = call.settings["shape"], call.settings["axis"]
     if not shape:
@@ -141,22 +164,26 @@ def _fold_dim(call: BatchedCall) -> Any:
     return call.result(*call.tensors, axis=axis % len(shape) + 1, shape=(call.size, *shape))
 
 
+@_rule("concat")
 def _cat(call: BatchedCall) -> Any:
     axis = normalize_axis("concat", call.settings.get("axis", 0), call.ndim(0))
     return call.result(*call.whole(), axis=axis + 1) if call.ndim(0) else NotImplemented
 
 
+@_rule("stack")
 def _stack(call: BatchedCall) -> Any:
     axis = normalize_axis("stack", call.settings.get("axis", 0), call.ndim(0) + 1)
     return call.result(*call.whole(), axis=axis + 1)
 
 
+@_rule("cross")
 def _cross(call: BatchedCall) -> Any:
     axis, ndim = call.settings["axis"], max(map(call.ndim, range(2)))
     return call.result(*call.aligned(), axis=axis - ndim if axis >= 0 else axis)
 
 
 # -- shapes ----------------------------------------------------------------------------------------
+@_rule("reshape")
 def _reshape(call: BatchedCall) -> Any:
     (x,), shape = call.tensors, call.settings["shape"]
     if -1 in shape:
@@ -168,12 +195,14 @@ def _reshape(call: BatchedCall) -> Any:
     return call.result(x, shape=(call.size, *shape))
 
 
+@_rule("permute_dims")
 def _permute(call: BatchedCall) -> Any:
     ndim = call.ndim(0)
     axes = [normalize_axis("permute", a, ndim) + 1 for a in call.settings["axes"]]
     return call.result(*call.tensors, axes=(0, *axes))
 
 
+@_rule("broadcast_to")
 def _broadcast_to(call: BatchedCall) -> Any:
     shape = call.settings["shape"]
     if call.ndim(0) > len(shape):
@@ -182,19 +211,23 @@ def _broadcast_to(call: BatchedCall) -> Any:
     return call.result(x, shape=(call.size, *shape))
 
 
+@_rule("pad")
 def _pad(call: BatchedCall) -> Any:
     return call.result(*call.tensors, widths=((0, 0), *call.settings["widths"]))
 
 
+@_rule("tile")
 def _tile(call: BatchedCall) -> Any:
     shapes = {name: (call.size, *call.settings[name]) for name in ("split", "wide", "shape")}
     return call.result(*call.tensors, **shapes)
 
 
+@_rule("diag_embed")
 def _diag_embed(call: BatchedCall) -> Any:
     return call.result(*call.tensors, shape=(call.size, *call.settings["shape"]))
 
 
+@_rule("copy")
 def _copy(call: BatchedCall) -> Any:
     src = call.tensors[1]
     if is_numbers(src):
@@ -203,6 +236,7 @@ def _copy(call: BatchedCall) -> Any:
 
 
 # -- products --------------------------------------------------------------------------------------
+@_rule("matmul")
 def _matmul(call: BatchedCall) -> Any:
     (x, y), (in_x, in_y) = call.tensors, call.batched
     left, right = call.ndim(0), call.ndim(1)
@@ -224,11 +258,13 @@ def _matmul(call: BatchedCall) -> Any:
     return product.reshape(tuple(shape)) if dropped else product
 
 
+@_rule("outer")
 def _outer(call: BatchedCall) -> Any:
     x, y = call.tensors
     return call.xp.multiply(x[..., :, None], y[..., None, :])
 
 
+@_rule("linear")
 def _linear(call: BatchedCall) -> Any:
     x, weight = call.tensors
     if not call.batched[1]:
@@ -239,6 +275,7 @@ def _linear(call: BatchedCall) -> Any:
     return product.reshape((call.size, *lead, weight.shape[-2]))
 
 
+@_rule("contract")
 def _contract(call: BatchedCall) -> Any:
     *inputs, out = call.settings["labels"]
     # The axis of the samples has a label of its own, as have those of other transforms outside.
@@ -249,6 +286,7 @@ def _contract(call: BatchedCall) -> Any:
     return call.result(*call.tensors, labels=(*inputs, (label, *out)))
 
 
+@_rule("solve")
 def _solve(call: BatchedCall) -> Any:
     vector = call.ndim(1) == 1
     if not call.batched[0]:
@@ -271,6 +309,7 @@ def _solve_with_one_matrix(call: BatchedCall, vector: bool) -> Any:
 
 
 # -- convolution -----------------------------------------------------------------------------------
+@_rule("convolution")
 def _convolution(call: BatchedCall) -> Any:
     """Convolve images with one weight as more images, those with their own in groups."""
     if not call.batched[1]:
@@ -288,6 +327,7 @@ def _convolution(call: BatchedCall) -> Any:
     return call.xp.moveaxis(_parted(found, 1, call.size), 1, 0)
 
 
+@_rule("convolution_weight")
 def _convolution_weight(call: BatchedCall) -> Any:
     if call.settings["groups"] == 1 and not all(call.batched):  # one is that of all samples
         x, y = (
@@ -315,6 +355,7 @@ def _parted(x: Any, axis: int, size: int) -> Any:
 
 
 # -- by index --------------------------------------------------------------------------------------
+@_rule("elements")
 def _by_element(call: BatchedCall) -> Any:
     """Read or write elements, each sample with an index of its own."""
     shape = call.settings.get("shape")
@@ -328,6 +369,7 @@ def _by_element(call: BatchedCall) -> Any:
     return call.result(*tensors, axis=call.settings["axis"] % ndim + 1, **changed)
 
 
+@_rule("slices")
 def _by_slice(call: BatchedCall) -> Any:
     """Read or write slices where all samples have one index."""
     shape = call.settings.get("shape")
@@ -380,46 +422,11 @@ def _numbered(index: Any, n: int, xp: Any) -> Any:
     return index + starts.reshape((-1, *(1,) * (len(index.shape) - 1)))
 
 
+@_rule("searchsorted")
 def _searchsorted(call: BatchedCall) -> Any:
     return NotImplemented if call.batched[0] else call.result(*call.tensors)
 
 
+@_rule("isin")
 def _isin(call: BatchedCall) -> Any:
     return NotImplemented if call.batched[1] else call.result(*call.tensors)
-
-
-_RULES: dict[str, Callable[[BatchedCall], Any]] = {
-    "to toDevice fill clamp nan_to_num softplus elu leaky_relu hardtanh polygamma huber logit real "
-    "imag to_complex": _as_it_is,
-    "binary_cross_entropy binary_cross_entropy_with_logits": _elementwise,
-    "tril triu diagonal cholesky qr eigh eigenvalues svd singular_values cofactors det slogdet inv "
-    "pinv matrix_rank unfold fold mean_windows spread_windows max_positions": _as_it_is,
-    "sum mean var std prod max min any all count_nonzero vector_norm logsumexp": _reduction,
-    "argmax argmin": _place,
-    "cumsum cumprod logcumsumexp softmax log_softmax argsort roll flip cummax_place cummin_place "
-    "unfoldDim fftR2C fftC2R split unbind": _along("axis"),
-    "standardize fftC2C": _along("axes"),
-    "foldDim": _fold_dim,
-    "cat": _cat,
-    "stack": _stack,
-    "cross": _cross,
-    "reshape": _reshape,
-    "permute": _permute,
-    "broadcast_to": _broadcast_to,
-    "pad_constant": _pad,
-    "tile": _tile,
-    "diag_embed": _diag_embed,
-    "copy": _copy,
-    "matmul mm": _matmul,
-    "outer": _outer,
-    "linear": _linear,
-    "contract": _contract,
-    "solve": _solve,
-    "convolution convolution_input": _convolution,
-    "convolution_weight": _convolution_weight,
-    "gather gather_back scatter scatter_add": _by_element,
-    "take take_back index_copy index_fill index_add": _by_slice,
-    "searchsorted": _searchsorted,
-    "isin": _isin,
-}
-RULES = {name: rule for names, rule in _RULES.items() for name in names.split()}
