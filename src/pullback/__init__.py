@@ -56,11 +56,12 @@ from pullback.ops.primitives.comparison import (bitwise_and, bitwise_invert, bit
 from pullback.ops.functions.comparison import allclose, isclose, isneginf, isposinf
 # special functions
 from pullback.ops.primitives.bessel import i0, i0e, i1, i1e
-from pullback.ops.primitives.gamma_functions import digamma, gammaln, lgamma
+from pullback.ops.primitives.gamma_functions import betaln, digamma, gammaln, lgamma, zeta
 from pullback.ops.primitives.special import (entr, erf, erfc, erfcx, erfinv, log_ndtr, ndtr, ndtri,
     sinc)
-from pullback.ops.functions.special import (betainc, betaln, fdtrc, gammainc, gammaincc, igamma,
-    igammac, logit, mvlgamma, polygamma, stdtr, zeta)
+from pullback.ops.primitives.incomplete import (betainc, fdtrc, gammainc, gammaincc, igamma,
+    igammac, stdtr)
+from pullback.ops.functions.special import logit, mvlgamma, polygamma
 # reductions, statistics and scans
 from pullback.ops.primitives.reductions import (all, any, argmax, argmin, count_nonzero, max, mean,
     min, std, var)
@@ -75,8 +76,8 @@ from pullback.ops.functions.scans import (cumprod, cumsum, cumulative_prod, cumu
 from pullback.ops.primitives.products import mm
 from pullback.ops.functions.products import (addbmm, addmm, addmv, addr, baddbmm, bmm, cross, dot,
     einsum, ger, inner, kron, matmul, mv, outer, tensordot, vdot, vecdot)
-from pullback.ops.functions.linear_algebra import (det, inverse, logdet, matrix_power, pinverse,
-    slogdet)
+from pullback.ops.primitives.solving import det, inverse, pinverse
+from pullback.ops.functions.linear_algebra import logdet, matrix_power, slogdet
 from pullback.ops.functions.matrix_functions import (chain_matmul, cholesky_inverse, cholesky_solve,
     matrix_exp, vander)
 from pullback.ops.functions.norms import cdist, dist, norm, renorm

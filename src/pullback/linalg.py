@@ -13,19 +13,13 @@ from pullback.ops.functions.linear_algebra import (
     QRResult as QRResult,
     SlogdetResult as SlogdetResult,
     SVDResult as SVDResult,
-    cholesky as cholesky,
-    det as det,
     eig as eig,
     eigh as eigh,
     eigvals as eigvals,
     eigvalsh as eigvalsh,
-    inv as inv,
     matrix_power as matrix_power,
-    matrix_rank as matrix_rank,
-    pinv as pinv,
     qr as qr,
     slogdet as slogdet,
-    solve as solve,
     svd as svd,
     svdvals as svdvals,
 )
@@ -52,6 +46,16 @@ from pullback.ops.functions.products import (
     outer as outer,
     tensordot as tensordot,
     vecdot as vecdot,
+)
+from pullback.ops.primitives.decompositions import (
+    cholesky as cholesky,
+)
+from pullback.ops.primitives.solving import (
+    det as det,
+    inv as inv,
+    matrix_rank as matrix_rank,
+    pinv as pinv,
+    solve as solve,
 )
 
 __all__ = sorted(name for name in globals() if name[0] != "_")

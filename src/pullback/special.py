@@ -8,22 +8,10 @@ from typing import Never as _Never
 
 from pullback.hints import absent as _absent
 from pullback.ops.functions.special import (
-    betainc as betainc,
-    betaincc as betaincc,
-    betaincinv as betaincinv,
-    betaln as betaln,
-    fdtrc as fdtrc,
-    gammainc as gammainc,
-    gammaincc as gammaincc,
-    gammainccinv as gammainccinv,
-    gammaincinv as gammaincinv,
     kn as kn,
     logit as logit,
     polygamma as polygamma,
-    stdtr as stdtr,
-    stdtrit as stdtrit,
     yn as yn,
-    zeta as zeta,
 )
 from pullback.ops.primitives.activations import (
     expit as expit,
@@ -58,12 +46,26 @@ from pullback.ops.primitives.exponential import (
 )
 from pullback.ops.primitives.gamma_functions import (
     beta as beta,
+    betaln as betaln,
     digamma as digamma,
     gamma as gamma,
     gammaln as gammaln,
     loggamma as loggamma,
     psi as psi,
     rgamma as rgamma,
+    zeta as zeta,
+)
+from pullback.ops.primitives.incomplete import (
+    betainc as betainc,
+    betaincc as betaincc,
+    betaincinv as betaincinv,
+    fdtrc as fdtrc,
+    gammainc as gammainc,
+    gammaincc as gammaincc,
+    gammainccinv as gammainccinv,
+    gammaincinv as gammaincinv,
+    stdtr as stdtr,
+    stdtrit as stdtrit,
 )
 from pullback.ops.primitives.special import (
     cbrt as cbrt,

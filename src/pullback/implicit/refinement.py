@@ -18,8 +18,8 @@ from pullback.errors import ArgumentError
 from pullback.ops.arguments import holds_somewhere
 from pullback.ops.functions.creation import arange, asarray
 from pullback.ops.functions.data_types import finfo
-from pullback.ops.functions.linear_algebra import inv, solve
 from pullback.ops.functions.pointwise import where
+from pullback.ops.primitives.solving import inv, solve
 from pullback.transforms.api.jacobian import jacrev
 
 __all__ = ["Residual", "jacobian_of", "newton_step", "refined"]

@@ -28,7 +28,7 @@ from pullback.core.tensor.tensor import Tensor, as_array, box
 from pullback.errors import ConvergenceError, InplaceError, compose
 from pullback.implicit.refinement import Residual, jacobian_of, newton_step, refined
 from pullback.ops.functions.data_types import finfo
-from pullback.ops.functions.linear_algebra import solve
+from pullback.ops.primitives.solving import solve
 
 _STEPS = 3  # of Newton's method
 # From the solution to what F is evaluated at, in a recorded pass.

@@ -19,9 +19,11 @@ from pullback.ops.declare import sampled
 from pullback.ops.functions.creation import asarray
 from pullback.ops.functions.data_types import finfo
 from pullback.ops.functions.diagonals import diag
-from pullback.ops.functions.linear_algebra import cholesky, eigvalsh, solve
+from pullback.ops.functions.linear_algebra import eigvalsh
 from pullback.ops.functions.matrix_functions import cholesky_solve
 from pullback.ops.functions.pointwise import where
+from pullback.ops.primitives.decompositions import cholesky
+from pullback.ops.primitives.solving import solve
 from pullback.transforms.api.arguments import name_of
 from pullback.transforms.api.grad import grad
 from pullback.transforms.api.recording import value_as_given

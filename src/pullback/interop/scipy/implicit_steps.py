@@ -24,7 +24,7 @@ from pullback.interop.scipy.runge_kutta import Piece, Slope, Taken
 from pullback.ops.functions.creation import asarray
 from pullback.ops.functions.data_types import finfo
 from pullback.ops.functions.joining import stack
-from pullback.ops.functions.linear_algebra import solve
+from pullback.ops.primitives.solving import solve
 
 __all__ = ["bdf", "radau"]
 

@@ -27,7 +27,7 @@ from pullback.ops.primitives.comparison import less
 from pullback.ops.primitives.conversion import clone
 from pullback.ops.primitives.decompositions import (
     STACKS,
-    cholesky_p,
+    cholesky,
     eigh_p,
     eigvalsh_p,
     qr_p,
@@ -36,40 +36,8 @@ from pullback.ops.primitives.decompositions import (
 )
 from pullback.ops.primitives.eigenvectors import eig_p, eigvals_p
 from pullback.ops.primitives.exponential import log
-from pullback.ops.primitives.solving import det_p, inv_p, matrix_rank_p, pinv_p, slogdet_p, solve_p
+from pullback.ops.primitives.solving import det, inv, matrix_rank, pinv, slogdet_p, solve
 from pullback.ops.samples import sample
-
-
-# -- Cholesky --------------------------------------------------------------------------------------
-@public(cholesky_p, numpy="linalg.cholesky: a=x upper")
-def cholesky(x: Any, /, *, upper: bool = False) -> Tensor:
-    """Return the triangular factor L of a positive definite matrix L Lᴴ, or of each in a stack.
-
-    One triangle of `x` is read. The gradient is that of the matrix which both triangles make,
-    x = (x + xᴴ) / 2. Rule: I. Murray, "Differentiation of the Cholesky decomposition" (2016).
-
-    Parameters
-    ----------
-    x : Tensor
-        Of shape (..., n, n), Hermitian.
-    upper : bool
-        Return U with x = Uᴴ U instead.
-
-    Raises
-    ------
-    ArgumentError
-        If a matrix is not positive definite.
-    ShapeError
-        If the matrices are not square.
-
-    Examples
-    --------
-    >>> import pullback as pb
-    >>> pb.linalg.cholesky(pb.tensor([[4.0, 2.0], [2.0, 2.0]]))
-    tensor([[2., 0.],
-            [1., 1.]])
-    """
-    return cholesky_p.public(x, upper=upper)
 
 
 # -- QR --------------------------------------------------------------------------------------------
@@ -116,28 +84,6 @@ def qr(x: Any, /, *, mode: str = "reduced") -> QRResult:
 
 
 # -- determinants ----------------------------------------------------------------------------------
-@public(det_p, methods="det", numpy="linalg.det: a=x")
-def det(x: Any, /) -> Tensor:
-    """Return the determinant of a square matrix, or of each in a stack.
-
-    The gradient, the matrix of cofactors, and the second derivative are right at singular
-    matrices too.
-
-    Raises
-    ------
-    ShapeError
-        If the matrices are not square.
-
-    Examples
-    --------
-    >>> import pullback as pb
-    >>> x = pb.tensor([[1.0, 2.0], [2.0, 4.0]], requires_grad=True)
-    >>> pb.linalg.det(x).backward()
-    >>> x.grad
-    tensor([[ 4., -2.],
-            [-2.,  1.]])
-    """
-    return det_p.public(x)
 
 
 class SlogdetResult(NamedTuple):
@@ -386,113 +332,6 @@ def svdvals(x: Any, /) -> Tensor:
 
 
 # -- inverses and systems --------------------------------------------------------------------------
-@public(inv_p, methods="inverse", numpy="linalg.inv: a=x")
-def inv(x: Any, /) -> Tensor:
-    """Return the inverse of a square matrix, or of each in a stack.
-
-    Raises
-    ------
-    ArgumentError
-        If a matrix is singular.
-    ShapeError
-        If the matrices are not square.
-
-    Examples
-    --------
-    >>> import pullback as pb
-    >>> pb.linalg.inv(pb.tensor([[2.0, 0.0], [0.0, 4.0]]))
-    tensor([[0.5000, 0.0000],
-            [0.0000, 0.2500]])
-    """
-    return inv_p.public(x)
-
-
-inverse = inv
-
-
-@public(solve_p, numpy="linalg.solve: a=x1 b=x2")
-def solve(x1: Any, x2: Any, /) -> Tensor:
-    """Return the solution y of x1 @ y = x2, or of each system in a stack.
-
-    Parameters
-    ----------
-    x1 : Tensor
-        Square matrices, of shape (..., n, n).
-    x2 : Tensor
-        A vector, of shape (n,), or matrices, of shape (..., n, k).
-
-    Raises
-    ------
-    ArgumentError
-        If a matrix is singular.
-    ShapeError
-        If the shapes do not fit.
-
-    Examples
-    --------
-    >>> import pullback as pb
-    >>> pb.linalg.solve(pb.tensor([[2.0, 0.0], [0.0, 4.0]]), pb.tensor([2.0, 2.0]))
-    tensor([1.0000, 0.5000])
-    """
-    return solve_p.public(x1, x2)
-
-
-@public(pinv_p)
-def pinv(x: Any, /, *, rtol: Any = None) -> Tensor:
-    """Return the Moore-Penrose pseudo-inverse of a matrix, or of each in a stack.
-
-    The derivative is that of G. H. Golub and V. Pereyra, "The differentiation of pseudo-inverses
-    and nonlinear least squares problems whose variables separate" (1973); it holds where the rank
-    does not change.
-
-    Parameters
-    ----------
-    x : Tensor
-        Of shape (..., n, m).
-    rtol : float or Tensor, optional
-        Singular values up to this times the largest count as 0; max(n, m) times the dtype's
-        spacing of numbers by default.
-
-    Raises
-    ------
-    ShapeError
-        If `x` has fewer than two dimensions.
-
-    Examples
-    --------
-    >>> import pullback as pb
-    >>> pb.linalg.pinv(pb.tensor([[2.0], [0.0]]))
-    tensor([[0.5000, 0.0000]])
-    """
-    return pinv_p.public(x, rtol=rtol)
-
-
-pinverse = pinv
-
-
-@public(matrix_rank_p)
-def matrix_rank(x: Any, /, *, rtol: Any = None) -> Tensor:
-    """Return the number of singular values that are not 0; it has no derivative.
-
-    Parameters
-    ----------
-    x : Tensor
-        Of shape (..., n, m).
-    rtol : float or Tensor, optional
-        As for `pinv`.
-
-    Raises
-    ------
-    ShapeError
-        If `x` has fewer than two dimensions.
-
-    Examples
-    --------
-    >>> import pullback as pb
-    >>> pb.linalg.matrix_rank(pb.tensor([[1.0, 2.0], [2.0, 4.0]]))
-    tensor(1)
-    """
-    return matrix_rank_p.public(x, rtol=rtol)
 
 
 @composition(

@@ -20,7 +20,7 @@ from pullback.ops.functions.complex_numbers import squared_size
 from pullback.ops.functions.creation import arange, eye
 from pullback.ops.functions.data_types import astype
 from pullback.ops.functions.diagonals import tril, triu
-from pullback.ops.functions.linear_algebra import inv, matrix_rank, pinv, solve, svdvals
+from pullback.ops.functions.linear_algebra import svdvals
 from pullback.ops.functions.manipulation import (
     conjugate_transpose,
     expand_dims,
@@ -37,6 +37,7 @@ from pullback.ops.primitives.arithmetic import divide, multiply, pow, subtract
 from pullback.ops.primitives.conversion import clone
 from pullback.ops.primitives.reductions import sum_p
 from pullback.ops.primitives.rounding import absolute
+from pullback.ops.primitives.solving import inv, matrix_rank, pinv, solve
 from pullback.ops.samples import both, real, sample
 
 

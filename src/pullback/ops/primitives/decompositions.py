@@ -64,9 +64,36 @@ cholesky_p = operation(
     ),
     reference=(lambda np, x, upper: np.linalg.cholesky(x, upper=upper)),
     scalars=False,
-    doc="Return the Cholesky factors of positive definite matrices.",
+    doc="""Return the triangular factor L of a positive definite matrix L Lᴴ, or of each in a stack.
+
+    One triangle of `x` is read. The gradient is that of the matrix which both triangles make,
+    x = (x + xᴴ) / 2. Rule: I. Murray, "Differentiation of the Cholesky decomposition" (2016).
+
+    Parameters
+    ----------
+    x : Tensor
+        Of shape (..., n, n), Hermitian.
+    upper : bool
+        Return U with x = Uᴴ U instead.
+
+    Raises
+    ------
+    ArgumentError
+        If a matrix is not positive definite.
+    ShapeError
+        If the matrices are not square.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.linalg.cholesky(pb.tensor([[4.0, 2.0], [2.0, 2.0]]))
+    tensor([[2., 0.],
+            [1., 1.]])
+    """,
     batch="leading",
+    numpy="linalg.cholesky: a=x upper",
 )
+cholesky = cholesky_p.public
 
 
 # -- QR --------------------------------------------------------------------------------------------

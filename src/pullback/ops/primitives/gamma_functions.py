@@ -140,8 +140,16 @@ betaln_p = from_scipy(
     b=lambda g, a, b, xp: g * _turned(b, a, xp),
     domain=real(0.5, 3),
     reference=(lambda math, a, b: math.log(math.gamma(a) * math.gamma(b) / math.gamma(a + b))),
-    doc="Return the logarithm of the beta function.",
+    doc="""Return the logarithm of the beta function, lgamma(a) + lgamma(b) - lgamma(a + b).
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.betaln(pb.tensor([2.0]), pb.tensor([3.0]))
+    tensor([-2.4849])
+    """,
 )
+betaln = betaln_p.public
 
 
 beta_p = from_scipy(
@@ -167,5 +175,20 @@ zeta_p: Primitive = from_scipy(
     inputs=("s", "q"),
     q=lambda g, s, q, xp: -(g * s * on(xp, zeta_p)(s + 1, q)),
     domain={"s": real(2, 4), "q": real(0.5, 3)},
-    doc="Return Hurwitz's zeta function.",
+    doc="""Return Hurwitz's zeta function, the sum of (k + q) ** -s over all whole k from 0 on.
+
+    Parameters
+    ----------
+    s : Tensor or number
+        More than 1. It has no rule: asking for its gradient is an error.
+    q : Tensor or number
+        Positive, broadcast with `s`. For 1 it is Riemann's zeta function.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.zeta(pb.tensor([2.0]), pb.tensor([1.0]))
+    tensor([1.6449])
+    """,
 )
+zeta = zeta_p.public

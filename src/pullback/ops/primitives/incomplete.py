@@ -44,8 +44,24 @@ gammainc_p = from_scipy(
     a=lambda g, a, x, xp: g * _by_a(a, x, xp),
     x=lambda g, a, x, xp: g * xp.exp(_log_density(a, x, xp)),
     domain=_SHAPES,
-    doc="Return the regularised lower incomplete gamma function.",
+    doc="""Return the integral of t ** (a - 1) * exp(-t) / gamma(a) from 0 to x.
+
+    Parameters
+    ----------
+    a : Tensor or number
+        Positive. Its gradient is an integral, computed by quadrature.
+    x : Tensor or number
+        Not negative, broadcast with `a`.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.gammainc(pb.tensor([1.0]), pb.tensor([2.0]))
+    tensor([0.8647])
+    """,
+    methods="igamma igamma_",
 )
+gammainc = igamma = gammainc_p.public
 
 
 gammaincc_p = from_scipy(
@@ -55,8 +71,24 @@ gammaincc_p = from_scipy(
     a=lambda g, a, x, xp: -g * _by_a(a, x, xp),
     x=lambda g, a, x, xp: -g * xp.exp(_log_density(a, x, xp)),
     domain=_SHAPES,
-    doc="Return the regularised upper incomplete gamma function.",
+    doc="""Return 1 - gammainc(a, x), accurate where that is small.
+
+    Parameters
+    ----------
+    a : Tensor or number
+        Positive. Its gradient is an integral, computed by quadrature.
+    x : Tensor or number
+        Not negative, broadcast with `a`.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.gammaincc(pb.tensor([1.0]), pb.tensor([2.0]))
+    tensor([0.1353])
+    """,
+    methods="igammac igammac_",
 )
+gammaincc = igammac = gammaincc_p.public
 
 
 gammaincinv_p = from_scipy(
@@ -67,8 +99,23 @@ gammaincinv_p = from_scipy(
     y=lambda g, a, out, xp: g * xp.exp(-_log_density(a, out, xp)),
     domain={"a": _SHAPES, "y": _PROBABILITY},
     reference="scipy.special.gammaincinv",
-    doc="Return the number whose gammainc is y.",
+    doc="""Return the x with gammainc(a, x) = y.
+
+    Parameters
+    ----------
+    a : Tensor or number
+        Positive. Its gradient is an integral, computed by quadrature.
+    y : Tensor or number
+        From 0 to 1, broadcast with `a`.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.special.gammaincinv(1.0, pb.tensor([0.0, 0.5]))
+    tensor([0.0000, 0.6931])
+    """,
 )
+gammaincinv = gammaincinv_p.public
 
 
 gammainccinv_p = from_scipy(
@@ -79,8 +126,16 @@ gammainccinv_p = from_scipy(
     y=lambda g, a, out, xp: -g * xp.exp(-_log_density(a, out, xp)),
     domain={"a": _SHAPES, "y": _PROBABILITY},
     reference="scipy.special.gammainccinv",
-    doc="Return the number whose gammaincc is y.",
+    doc="""Return the x with gammaincc(a, x) = y; see `gammaincinv`.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.special.gammainccinv(1.0, pb.tensor([1.0, 0.5]))
+    tensor([0.0000, 0.6931])
+    """,
 )
+gammainccinv = gammainccinv_p.public
 
 
 # -- beta ------------------------------------------------------------------------------------------
@@ -108,8 +163,23 @@ betainc_p = from_scipy(
     b=lambda g, a, b, x, xp: g * _by_shape("b", a, b, x, xp),
     x=lambda g, a, b, x, xp: g * xp.exp(_log_beta_density(a, b, x, xp)),
     domain={"a": _SHAPES, "b": _SHAPES, "x": _PROBABILITY},
-    doc="Return the regularised incomplete beta function.",
+    doc="""Return the integral of t ** (a - 1) * (1 - t) ** (b - 1) from 0 to x, over that to 1.
+
+    Parameters
+    ----------
+    a, b : Tensor or number
+        Positive. Their gradients are integrals, computed by quadrature.
+    x : Tensor or number
+        From 0 to 1, broadcast with `a` and `b`.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.betainc(2.0, 1.0, pb.tensor([0.5, 1.0]))
+    tensor([0.2500, 1.0000])
+    """,
 )
+betainc = betainc_p.public
 
 
 betaincc_p = from_scipy(
@@ -121,8 +191,16 @@ betaincc_p = from_scipy(
     x=lambda g, a, b, x, xp: -g * xp.exp(_log_beta_density(a, b, x, xp)),
     domain={"a": _SHAPES, "b": _SHAPES, "x": _PROBABILITY},
     reference="scipy.special.betaincc",
-    doc="Return the complement of the regularised incomplete beta function.",
+    doc="""Return 1 - betainc(a, b, x), accurate where that is small; see `betainc`.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.special.betaincc(2.0, 1.0, pb.tensor([0.5, 1.0]))
+    tensor([0.7500, 0.0000])
+    """,
 )
+betaincc = betaincc_p.public
 
 
 betaincinv_p = from_scipy(
@@ -134,8 +212,23 @@ betaincinv_p = from_scipy(
     y=lambda g, a, b, out, xp: g * xp.exp(-_log_beta_density(a, b, out, xp)),
     domain={"a": _SHAPES, "b": _SHAPES, "y": _PROBABILITY},
     reference="scipy.special.betaincinv",
-    doc="Return the number whose betainc is y.",
+    doc="""Return the x with betainc(a, b, x) = y.
+
+    Parameters
+    ----------
+    a, b : Tensor or number
+        Positive. Their gradients are integrals, computed by quadrature.
+    y : Tensor or number
+        From 0 to 1, broadcast with `a` and `b`.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.special.betaincinv(2.0, 1.0, pb.tensor([0.25, 1.0]))
+    tensor([0.5000, 1.0000])
+    """,
 )
+betaincinv = betaincinv_p.public
 
 
 # -- the distributions of Student and of F ---------------------------------------------------------
@@ -165,8 +258,23 @@ stdtr_p = from_scipy(
     df=lambda g, df, t, xp: g * _by_df(df, t, xp),
     t=lambda g, df, t, xp: g * _student_density(df, t, xp),
     domain={"df": real(1, 5), "t": real(-2, 2)},
-    doc="Return the distribution function of Student's t.",
+    doc="""Return the probability that a variable of Student's distribution is less than t.
+
+    Parameters
+    ----------
+    df : Tensor or number
+        Degrees of freedom, positive. Its gradient is an integral, computed by quadrature.
+    t : Tensor or number
+        Broadcast with `df`.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.stdtr(1.0, pb.tensor([0.0, 1.0]))
+    tensor([0.5000, 0.7500])
+    """,
 )
+stdtr = stdtr_p.public
 
 
 stdtrit_p = from_scipy(
@@ -177,8 +285,23 @@ stdtrit_p = from_scipy(
     p=lambda g, df, out, xp: g / _student_density(df, out, xp),
     domain={"df": real(1, 5), "p": _PROBABILITY},
     reference="scipy.special.stdtrit",
-    doc="Return the number whose stdtr is p.",
+    doc="""Return the t with stdtr(df, t) = p.
+
+    Parameters
+    ----------
+    df : Tensor or number
+        Degrees of freedom, positive. Its gradient is an integral, computed by quadrature.
+    p : Tensor or number
+        From 0 to 1, broadcast with `df`.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.special.stdtrit(1.0, pb.tensor([0.5, 0.9]))
+    tensor([0.0000, 3.0777])
+    """,
 )
+stdtrit = stdtrit_p.public
 
 
 def _f_density(g: Any, dfn: Any, dfd: Any, x: Any, xp: Any) -> Any:
@@ -195,5 +318,21 @@ fdtrc_p = from_scipy(
     inputs=("dfn", "dfd", "x"),
     x=_f_density,
     domain={"dfn": real(1, 5), "dfd": real(1, 5), "x": real(0.3, 3)},
-    doc="Return the survival function of the F distribution.",
+    doc="""Return the probability that a variable of the F distribution is more than x.
+
+    Parameters
+    ----------
+    dfn, dfd : Tensor or number
+        Degrees of freedom of numerator and denominator, positive. They have no rule: asking for
+        their gradient is an error.
+    x : Tensor or number
+        Not negative, broadcast with them.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.fdtrc(2.0, 2.0, pb.tensor([0.0, 1.0]))
+    tensor([1.0000, 0.5000])
+    """,
 )
+fdtrc = fdtrc_p.public

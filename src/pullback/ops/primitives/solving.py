@@ -107,9 +107,30 @@ det_p: Primitive = operation(
     samples=SQUARE,
     reference="numpy.linalg.det",
     scalars=False,
-    doc="Return the determinants of matrices.",
+    doc="""Return the determinant of a square matrix, or of each in a stack.
+
+    The gradient, the matrix of cofactors, and the second derivative are right at singular
+    matrices too.
+
+    Raises
+    ------
+    ShapeError
+        If the matrices are not square.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> x = pb.tensor([[1.0, 2.0], [2.0, 4.0]], requires_grad=True)
+    >>> pb.linalg.det(x).backward()
+    >>> x.grad
+    tensor([[ 4., -2.],
+            [-2.,  1.]])
+    """,
     batch="leading",
+    methods="det",
+    numpy="linalg.det: a=x",
 )
+det = det_p.public
 
 
 def _slogdet(xp: Any, x: Any) -> list[Any]:
@@ -171,9 +192,27 @@ inv_p = operation(
     samples=SQUARE,
     reference="numpy.linalg.inv",
     scalars=False,
-    doc="Return the inverses of matrices.",
+    doc="""Return the inverse of a square matrix, or of each in a stack.
+
+    Raises
+    ------
+    ArgumentError
+        If a matrix is singular.
+    ShapeError
+        If the matrices are not square.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.linalg.inv(pb.tensor([[2.0, 0.0], [0.0, 4.0]]))
+    tensor([[0.5000, 0.0000],
+            [0.0000, 0.2500]])
+    """,
     batch="leading",
+    methods="inverse",
+    numpy="linalg.inv: a=x",
 )
+inv = inverse = inv_p.public
 
 
 # -- linear systems --------------------------------------------------------------------------------
@@ -224,9 +263,32 @@ solve_p = operation(
     ),
     reference="numpy.linalg.solve",
     scalars=False,
-    doc="Return the solutions y of x1 @ y = x2.",
+    doc="""Return the solution y of x1 @ y = x2, or of each system in a stack.
+
+    Parameters
+    ----------
+    x1 : Tensor
+        Square matrices, of shape (..., n, n).
+    x2 : Tensor
+        A vector, of shape (n,), or matrices, of shape (..., n, k).
+
+    Raises
+    ------
+    ArgumentError
+        If a matrix is singular.
+    ShapeError
+        If the shapes do not fit.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.linalg.solve(pb.tensor([[2.0, 0.0], [0.0, 4.0]]), pb.tensor([2.0, 2.0]))
+    tensor([1.0000, 0.5000])
+    """,
     batch="solve",
+    numpy="linalg.solve: a=x1 b=x2",
 )
+solve = solve_p.public
 
 
 # -- inverses of matrices that have none -----------------------------------------------------------
@@ -269,9 +331,34 @@ pinv_p = operation(
     ),
     reference=(lambda np, x, rtol: np.linalg.pinv(x, rtol=rtol)),
     scalars=False,
-    doc="Return the pseudo-inverses of matrices.",
+    doc="""Return the Moore-Penrose pseudo-inverse of a matrix, or of each in a stack.
+
+    The derivative is that of G. H. Golub and V. Pereyra, "The differentiation of pseudo-inverses
+    and nonlinear least squares problems whose variables separate" (1973); it holds where the rank
+    does not change.
+
+    Parameters
+    ----------
+    x : Tensor
+        Of shape (..., n, m).
+    rtol : float or Tensor, optional
+        Singular values up to this times the largest count as 0; max(n, m) times the dtype's
+        spacing of numbers by default.
+
+    Raises
+    ------
+    ShapeError
+        If `x` has fewer than two dimensions.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.linalg.pinv(pb.tensor([[2.0], [0.0]]))
+    tensor([[0.5000, 0.0000]])
+    """,
     batch="leading",
 )
+pinv = pinverse = pinv_p.public
 
 
 def _rank(xp: Any, x: Any, *, rtol: Any = None) -> Any:
@@ -304,6 +391,26 @@ matrix_rank_p = operation(
     ),
     result_dtype="int64",
     scalars=False,
-    doc="Return the ranks of matrices.",
+    doc="""Return the number of singular values that are not 0; it has no derivative.
+
+    Parameters
+    ----------
+    x : Tensor
+        Of shape (..., n, m).
+    rtol : float or Tensor, optional
+        As for `pinv`.
+
+    Raises
+    ------
+    ShapeError
+        If `x` has fewer than two dimensions.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.linalg.matrix_rank(pb.tensor([[1.0, 2.0], [2.0, 4.0]]))
+    tensor(1)
+    """,
     batch="leading",
 )
+matrix_rank = matrix_rank_p.public
