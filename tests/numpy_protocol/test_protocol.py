@@ -254,7 +254,7 @@ def test_dtypes_are_numpys_float_is_float64():
             lambda t: np.lib.stride_tricks.sliding_window_view(t, (1, 1)),
             r"np\.sliding_window_view: a window of 1 axes required, got 2",
         ),
-        (lambda t: np.split(t, 2), r"np\.split: a number of parts that divides the 3 elements"),
+        (lambda t: np.split(t, 2), r"np\.split: a number of parts that divides the length 3"),
         (lambda t: np.vsplit(t, 1), r"np\.vsplit: at least 2 dimensions required, got 1"),
         (lambda t: np.select([t > 1], [t, t]), r"np\.select: as many choices as conditions, got"),
         (lambda t: np.piecewise(t, [t > 1], []), r"np\.piecewise: 1 or one more functions requir"),

@@ -100,8 +100,6 @@ def compress(condition: Any, a: Any, axis: int | None = None) -> Any:
 
 
 # -- by indices ------------------------------------------------------------------------------------
-
-
 def _rows(shape: tuple[int, ...], indices: Any, axis: int) -> tuple[Any, ...]:
     """Return the index of the elements at indices along an axis, row by row."""
     lines = [np.arange(n).reshape(-1, *(1,) * (len(shape) - i - 1)) for i, n in enumerate(shape)]
@@ -150,8 +148,6 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
 
 
 # -- sorted ----------------------------------------------------------------------------------------
-
-
 @adapter("partition")
 def partition(a: Any, kth: Any, axis: int | None = -1) -> Any:
     """Return the elements with those at `kth` where sorting would put them."""

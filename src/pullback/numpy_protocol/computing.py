@@ -21,9 +21,8 @@ from pullback.numpy_protocol.arguments import (
     with_rank,
 )
 
+
 # -- ufuncs ----------------------------------------------------------------------------------------
-
-
 @adapter("divmod")
 def divmod(x: Any, y: Any) -> Any:
     """Return the quotient rounded down, and the remainder."""
@@ -50,8 +49,6 @@ def vecmat(x1: Any, x2: Any) -> Any:
 
 
 # -- element by element ----------------------------------------------------------------------------
-
-
 @adapter("around round")
 def round(a: Any, decimals: int = 0) -> Any:
     """Return rounded to decimals; whole numbers stay such, but for those before the point."""

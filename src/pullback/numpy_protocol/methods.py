@@ -126,8 +126,8 @@ class ReducingMethods:
     all = _reduction("all", reductions.all)
     argmax = _reduction("argmax", reductions.argmax)
     argmin = _reduction("argmin", reductions.argmin)
-    var = _reduction("var", reducing.var, "ddof")
-    std = _reduction("std", reducing.std, "ddof")
+    var = _reduction("var", ADAPTERS["var"], "ddof")
+    std = _reduction("std", ADAPTERS["std"], "ddof")
     cumsum, cumprod = _scan("cumsum", cumsum_p.public), _scan("cumprod", cumprod_p.public)
     dot, trace, ptp = _function("dot"), _function("trace"), _function("ptp")
 

@@ -125,58 +125,46 @@ def nanmean(
     return TENSORS.nanmean(x, axis=axis, keepdims=keepdims)
 
 
-_mean = mean
+def _spread(name: str, ours: Any, measured: Any) -> None:
+    """Register a measure of spread; `measured` has deviations, and the degrees of freedom."""
+
+    @adapter(name)
+    def spread(
+        a: Any,
+        axis: Any = None,
+        dtype: Any = None,
+        ddof: float = 0,
+        keepdims: bool = False,
+        *,
+        where: Any = True,
+        mean: Any = None,
+        correction: float | None = None,
+    ) -> Any:
+        x, less = inexact(a, dtype), ddof if correction is None else correction
+        if where is True and mean is None:
+            return ours(x, axis=axis, correction=less, keepdims=keepdims)
+        deviation, freedom = _deviation(x, axis, less, keepdims, where, mean)
+        return measured(deviation, freedom, axis=axis, keepdims=keepdims)
 
 
-@adapter("var")
-def var(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    ddof: float = 0,
-    keepdims: bool = False,
-    *,
-    where: Any = True,
-    mean: Any = None,
-    correction: float | None = None,
-) -> Any:
-    """Return the variance, about `mean`; `correction` is the standard's name for `ddof`."""
-    less = ddof if correction is None else correction
-    if where is True and mean is None:
-        return TENSORS.var(inexact(a, dtype), axis=axis, correction=less, keepdims=keepdims)
-    deviation, freedom = _deviation(a, axis, dtype, less, keepdims, where, mean)
-    squares = complex_numbers.squared_size(deviation)
-    return TENSORS.sum(squares, axis=axis, keepdims=keepdims) / freedom
+def _variance(deviation: Any, freedom: Any, **over: Any) -> Any:
+    return TENSORS.sum(complex_numbers.squared_size(deviation), **over) / freedom
 
 
-@adapter("std")
-def std(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    ddof: float = 0,
-    keepdims: bool = False,
-    *,
-    where: Any = True,
-    mean: Any = None,
-    correction: float | None = None,
-) -> Any:
-    """Return the standard deviation, about `mean`; `correction` is an alias of `ddof`."""
-    less = ddof if correction is None else correction
-    if where is True and mean is None:
-        return TENSORS.std(inexact(a, dtype), axis=axis, correction=less, keepdims=keepdims)
-    deviation, freedom = _deviation(a, axis, dtype, less, keepdims, where, mean)
-    root = TENSORS.sqrt(freedom)
-    return TENSORS.vector_norm(deviation, axis=axis, keepdims=keepdims) / root
+def _standard_deviation(deviation: Any, freedom: Any, **over: Any) -> Any:
+    return TENSORS.vector_norm(deviation, **over) / TENSORS.sqrt(freedom)
+
+
+_spread("var", TENSORS.var, _variance)
+_spread("std", TENSORS.std, _standard_deviation)
 
 
 def _deviation(
-    a: Any, axis: Any, dtype: Any, less: float, keepdims: bool, where: Any, mean: Any
+    x: Any, axis: Any, less: float, keepdims: bool, where: Any, centre: Any
 ) -> tuple[Any, Any]:
-    """Return `a` less its mean, 0 where the mask is False, and the degrees of freedom."""
-    x = inexact(a, dtype)
+    """Return `x` less its centre, 0 where the mask is False, and the degrees of freedom."""
     mask = TENSORS.broadcast_to(_truth(where), x.shape)
-    centre = _mean(x, axis, keepdims=True, where=mask) if mean is None else as_tensor(mean, x)
+    centre = as_tensor(mean(x, axis, keepdims=True, where=mask) if centre is None else centre, x)
     deviation = TENSORS.where(mask, x - centre, 0)
     real = data_types.finfo(x.dtype).dtype
     count = TENSORS.sum(TENSORS.astype(mask, real), axis=axis, keepdims=keepdims)
@@ -331,9 +319,7 @@ _quantiles("", skip_nan=False)
 _quantiles("nan", skip_nan=True)
 
 
-# -- differences and areas -------------------------------------------------------------------------
-
-
+# -- differences -----------------------------------------------------------------------------------
 @adapter("ediff1d")
 def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
     """Return the differences of neighbours in the flat array, between two ends."""

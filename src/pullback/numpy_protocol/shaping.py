@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Sequence
 from numbers import Number
@@ -24,6 +23,7 @@ from pullback.numpy_protocol.arguments import (
 )
 from pullback.numpy_protocol.computing import linspace
 from pullback.ops.axes import normalize_axes, normalize_axis
+from pullback.ops.functions import joining
 
 # -- what is known without looking at the elements -------------------------------------------------
 adapter("shape")(lambda a: tuple(a.shape))
@@ -106,8 +106,6 @@ def resize(a: Any, new_shape: Any) -> Any:
 
 
 # -- joining and splitting ----------------------------------------------------------------------
-
-
 @adapter("append")
 def append(arr: Any, values: Any, axis: int | None = None) -> Any:
     """Join two arrays, flat ones where no axis is given."""
@@ -144,29 +142,10 @@ def _rank_of(a: Any) -> int:
 @adapter("split")
 def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
     """Return views of the parts between places, or of a number of equal parts."""
-    return _parts("np.split", ary, indices_or_sections, axis, equal=True)
-
-
-def _parts(name: str, ary: Any, places: Any, axis: int, equal: bool = False) -> list[Any]:
-    x = as_tensor(ary)
-    along = normalize_axis(name, axis, x.ndim)
-    length = x.shape[along]
-    if np.ndim(places) == 0:
-        count = int(places)
-        if count < 1 or (equal and length % count):
-            required = f"a number of parts that divides the {length} elements required"
-            raise ArgumentError(compose(name, required, str(count), ("ary", x)))
-        size, more = divmod(length, count)
-        ends = np.cumsum([size + (i < more) for i in range(count)])[:-1]
-    else:
-        ends = np.asarray(places)
-    cuts = [0, *(int(n) for n in ends), length]
-    return [x[position(along, slice(start, end))] for start, end in itertools.pairwise(cuts)]
+    return list(joining.equal_parts("np.split", as_tensor(ary), indices_or_sections, axis))
 
 
 # -- making ----------------------------------------------------------------------------------------
-
-
 def _filled(name: str, make: Any) -> None:
     @adapter(f"{name}_like")
     def like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None) -> Any:

@@ -433,7 +433,7 @@ def hsplit(x: Any, indices_or_sections: int | Sequence[int]) -> Any:
     (tensor([1.]), tensor([2.]))
     """
     needs_rank("hsplit", x, 1)
-    return _equal_parts("hsplit", x, indices_or_sections, 0 if len(x.shape) == 1 else 1)
+    return equal_parts("hsplit", x, indices_or_sections, 0 if len(x.shape) == 1 else 1)
 
 
 @composition(
@@ -455,7 +455,7 @@ def vsplit(x: Any, indices_or_sections: int | Sequence[int]) -> Any:
     (tensor([[1.]]), tensor([[2.]]))
     """
     needs_rank("vsplit", x, 2)
-    return _equal_parts("vsplit", x, indices_or_sections, 0)
+    return equal_parts("vsplit", x, indices_or_sections, 0)
 
 
 @composition(
@@ -477,10 +477,11 @@ def dsplit(x: Any, indices_or_sections: int | Sequence[int]) -> Any:
     [(1, 1, 2), (1, 1, 2)]
     """
     needs_rank("dsplit", x, 3)
-    return _equal_parts("dsplit", x, indices_or_sections, 2)
+    return equal_parts("dsplit", x, indices_or_sections, 2)
 
 
-def _equal_parts(op: str, x: Any, parts: Any, axis: int) -> Any:
+def equal_parts(op: str, x: Any, parts: Any, axis: int) -> Any:
+    """Return the parts between places, or a number of parts of one length."""
     parts = plain(parts)
     if isinstance(parts, int) and (parts < 1 or x.shape[axis] % parts):
         required = f"a number of parts that divides the length {x.shape[axis]} required"

@@ -84,8 +84,6 @@ def qr(x: Any, /, *, mode: str = "reduced") -> QRResult:
 
 
 # -- determinants ----------------------------------------------------------------------------------
-
-
 class SlogdetResult(NamedTuple):
     """The signs of determinants (phases, of complex ones) and the logarithms of their sizes."""
 
@@ -332,8 +330,6 @@ def svdvals(x: Any, /) -> Tensor:
 
 
 # -- inverses and systems --------------------------------------------------------------------------
-
-
 @composition(
     sample((2, 2), n=3),
     sample((2, 2), n=-2),

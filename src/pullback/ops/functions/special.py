@@ -113,8 +113,6 @@ def kn(n: Any, x: Any, /) -> Tensor:
 
 
 # -- distributions ---------------------------------------------------------------------------------
-
-
 @public(logit_p, methods="logit")
 def logit(x: Any, eps: float | None = None) -> Tensor:
     """Return log(x / (1 - x)), the number whose sigmoid is x.
