@@ -281,11 +281,10 @@ def _ranks(ordered: Any, q: Any, method: str, skip_nan: bool) -> Any:
     numbers = n - np.isnan(values_of(ordered)).sum(-1)
     counts, which = np.unique(numbers, return_inverse=True)
     levels = np.ravel(values_of(q))
+    find: Any = functools.partial(np.quantile, q=levels, method=method)
     places = np.stack(
         [
-            np.quantile(np.arange(max(m, 1), dtype=float), levels, method=method)
-            if m == n or skip_nan
-            else np.full(levels.shape, n - 1.0)
+            find(np.arange(max(m, 1.0))) if m == n or skip_nan else np.full(levels.shape, n - 1.0)
             for m in counts
         ]
     )[which]

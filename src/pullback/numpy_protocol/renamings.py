@@ -86,7 +86,8 @@ def _parameters(
     found = []
     for renaming in renamings:
         told, other = theirs.get(renaming.theirs), own.get(renaming.ours)
-        kind, default = inspect.Parameter.POSITIONAL_OR_KEYWORD, np._NoValue
+        kind: Any = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        default: Any = np._NoValue
         if told is not None:
             kind = told.kind if told.kind in _NOT_BY_POSITION else kind
             default = told.default

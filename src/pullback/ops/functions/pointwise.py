@@ -7,7 +7,6 @@ is NaN, and share the gradient of equals by halves, as maximum and minimum do.
 from __future__ import annotations
 
 import math
-from numbers import Number
 from typing import Any
 
 from pullback.arrays import DTYPES, library_of, real_of
@@ -452,7 +451,7 @@ def logaddexp2(x: Any, y: Any) -> Tensor:
     tensor([4.])
     """
     ln2 = math.log(2)
-    x, y = (v * ln2 if isinstance(v, Number) else multiply(v, ln2) for v in (x, y))
+    x, y = (v * ln2 if isinstance(v, (int, float)) else multiply(v, ln2) for v in (x, y))
     return divide(logaddexp(x, y), ln2)
 
 

@@ -13,6 +13,7 @@ from pullback.ops.functions import (
 )
 from pullback.ops.functions.manipulation import conjugate_transpose
 from pullback.ops.methods.inplace import written
+from pullback.ops.primitives import decompositions, solving
 
 
 class SVD(NamedTuple):
@@ -46,7 +47,7 @@ class MatrixMethods:
 
     def cholesky(self: Any, upper: bool = False) -> Tensor:
         """Return the triangular factor of a positive definite matrix."""
-        return linear_algebra.cholesky(self, upper=upper)
+        return decompositions.cholesky(self, upper=upper)
 
     def qr(self: Any, some: bool = True) -> linear_algebra.QRResult:
         """Return Q and R; without `some`, Q is square."""
@@ -61,7 +62,7 @@ class MatrixMethods:
 
     def pinverse(self: Any, rcond: Any = 1e-15) -> Tensor:
         """Return the pseudo-inverse."""
-        return linear_algebra.pinv(self, rtol=rcond)
+        return solving.pinv(self, rtol=rcond)
 
     def adjoint(self: Any) -> Tensor:
         """Return the conjugate transposes of the matrices in the last two dimensions."""

@@ -59,8 +59,8 @@ def _gather(xp: Any, x: Any, index: Any, *, axis: int) -> Any:
 _INDEX = {"index": integers(0, 2)}
 
 
-_BATCH = {_slices: "slices", _elements: "elements"}
-_BACK = {
+_BATCH: dict[Locate, str] = {_slices: "slices", _elements: "elements"}
+_BACK: dict[Locate, tuple[Sample, ...]] = {
     _slices: (sample((4, 2), (4,), axis=0, shape=(3, 2)),),
     _elements: (sample((2, 3), (2, 3), axis=1, shape=(2, 4)),),
 }
