@@ -621,3 +621,20 @@ def test_lstsq_of_an_exact_complex_solution_has_second_derivatives():
     (first,) = pb.autograd.grad(found.residuals.sum(), matrix, create_graph=True)
     (second,) = pb.autograd.grad(first.real.sum(), matrix)
     assert np.isfinite(second.numpy()).all()
+
+
+# -- shapes ----------------------------------------------------------------------------------------
+SQUARE = ("cholesky", "det", "eigh", "eigvalsh", "inv", "slogdet")
+MATRICES = (*SQUARE, "diagonal", "matrix_norm", "matrix_rank", "pinv", "qr", "svd", "svdvals")
+
+
+@pytest.mark.parametrize("name", [*MATRICES, "trace"])
+def test_matrices_are_asked_for(name):
+    with pytest.raises(errors.ShapeError, match=rf"{name}: a matrix or a stack .*\(3,\)"):
+        getattr(linalg, name)(pb.ones(3))
+
+
+@pytest.mark.parametrize("name", SQUARE)
+def test_square_matrices_are_asked_for(name):
+    with pytest.raises(errors.ShapeError, match=f"{name}: as many rows as columns.* 2 rows and 3"):
+        getattr(linalg, name)(pb.ones(4, 2, 3))
