@@ -206,15 +206,6 @@ def test_writing_in_a_view_reaches_the_base_and_its_history():
     assert x.grad.tolist() == [[20.0, 0.0], [20.0, 10.0]]
 
 
-def test_a_leaf_cannot_be_written_to_but_under_no_grad():
-    x = pb.tensor([1.0, 2.0], requires_grad=True)
-    with pytest.raises(RuntimeError, match="leaf Variable that requires grad"):
-        x[0] = 5.0
-    with pb.no_grad():
-        x[0] = 5.0
-    assert x.tolist() == [5.0, 2.0]
-
-
 # -- a mask that holds nowhere --------------------------------------------------------------------
 
 

@@ -223,6 +223,7 @@ def test_the_promotion_is_the_same_on_another_library():
 
 
 # -- gradients ------------------------------------------------------------------------------------
+@pytest.mark.case("L05")
 def test_each_gradient_comes_back_in_the_dtype_of_its_tensor():
     x = pb.tensor([1.0, 2.0], requires_grad=True)
     y = pb.tensor([3.0, 4.0], dtype="float64", requires_grad=True)

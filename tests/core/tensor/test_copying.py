@@ -71,14 +71,3 @@ def test_copy_of_a_leaf_shares_its_memory_and_nothing_else():
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         saved.sum().backward()
     assert not copy.copy(leaf([1.0]).detach()).requires_grad
-
-
-@pytest.mark.case("L05")
-def test_a_gradient_comes_back_in_the_dtype_of_its_input():
-    x = pb.tensor([1.0, 2.0], dtype=pb.float32, requires_grad=True)
-    y = leaf([3.0, 4.0])
-    product = x * y
-    assert product.dtype == pb.float64
-    (product + x.to(pb.float64)).sum().backward()
-    assert (x.grad.dtype, y.grad.dtype) == (pb.float32, pb.float64)
-    assert (x.grad.tolist(), y.grad.tolist()) == ([4.0, 5.0], [1.0, 2.0])
