@@ -3,43 +3,14 @@
 import itertools
 
 import pytest
-from tests.peers import program_runs, program_ways
-from tests.peers._random_programs_table import (
-    CHANGED_SINCE,
-    CLOSED_OVER,
-    COPIED_RESULT,
-    COPY,
-    DATA,
-    DEAD_END,
-    DEVIATIONS,
-    DIRTY_RESULT,
-    DROPPED_LEAF,
-    EMPTY,
-    EMPTY_MASK,
-    KEPT,
-    KNOWN,
-    LATE_LEAF,
-    LAYOUT,
-    NO_GAIN,
-    NO_GRADIENT,
-    OTHER_SAVED,
-    RETAINING,
-    RETURNED_INPUT,
-    ROUNDING,
-    RUN_AGAIN,
-    SECOND_TIME,
-    SIGN_OF_ZERO,
-    UNREACHED_ROOT,
-    VIEW_HOOKS,
-    explained,
-)
+from tests.peers import _random_programs_table as reasons, program_runs, program_ways
 
 pytestmark = [pytest.mark.peers, pytest.mark.filterwarnings("ignore")]
 
 
-@pytest.mark.parametrize("reason", KNOWN)
+@pytest.mark.parametrize("reason", reasons.KNOWN)
 def test_a_known_defect_is_still_there(reason):
-    test, *lines = KNOWN[reason]
+    test, *lines = reasons.KNOWN[reason]
     found = program_runs.compare(lines, every_step=False)
     assert found is not None, "mended: take it out of KNOWN"
     assert test(found)
@@ -176,11 +147,11 @@ WRONG = {  # what no reason may excuse, though the words of one are there
 def test_wrong_numbers_are_not_excused(lines, every_step):
     found = program_runs.compare(lines, every_step)
     assert found is not None
-    assert explained(found) is None
+    assert reasons.explained(found) is None
 
 
 EXCUSED = {
-    KEPT: [
+    reasons.KEPT: [
         "t1 = lib.tensor(array([1.3, 2.0]))",
         "t2 = lib.tensor(array([3.0, 4.0]), requires_grad=True)",
         "t3 = t1 / t2",
@@ -188,38 +159,38 @@ EXCUSED = {
         "t4, = lib.autograd.grad([t3.sum()], [t2], [None], create_graph=True)",
         "(t4 * t1).sum().backward()",
     ],
-    SECOND_TIME: [
+    reasons.SECOND_TIME: [
         LEAF,
         "t2 = t1[:1]",
         "t2.sum().backward()",
         "t2.sum().backward()",
     ],
-    RETAINING: [
+    reasons.RETAINING: [
         LEAF,
         "t2 = t1 * 2",
         "lib.autograd.backward([t2.sum()], [None], inputs=[t2])",
     ],
-    DIRTY_RESULT: [
+    reasons.DIRTY_RESULT: [
         LEAF,
         "t2 = t1 * 2",
         "with lib.no_grad(): t3 = Doubled.apply(t2)",
     ],
-    DROPPED_LEAF: [
+    reasons.DROPPED_LEAF: [
         LEAF,
         "t2 = t1.exp().sum()",
         "h3 = t1.register_post_accumulate_grad_hook(lambda t: log(3, t.grad))",
         "del t1",
         "t2.backward()",
     ],
-    DATA: [
+    reasons.DATA: [
         LEAF,
         "t2 = t1.exp()",
         "t3 = t2.data",
         "t3.mul_(2)",
         "t2.sum().backward()",
     ],
-    COPIED_RESULT: [LEAF, "t2 = t1.exp()", "t3 = copy.copy(t2)"],
-    COPY: [
+    reasons.COPIED_RESULT: [LEAF, "t2 = t1.exp()", "t3 = copy.copy(t2)"],
+    reasons.COPY: [
         "t1 = lib.tensor(array([1.3, 2.0]))",
         "t2 = lib.tensor(array([1.0, 2.0]), requires_grad=True)",
         "t3 = t1 * t2",
@@ -227,46 +198,46 @@ EXCUSED = {
         "t4.mul_(2)",
         "t3.sum().backward()",
     ],
-    CLOSED_OVER: [
+    reasons.CLOSED_OVER: [
         LEAF,
         "t2 = lib.tensor(array([1.0, 2.0]))",
         "t3 = again(lambda x, w=t2: (x * w.sum()).sin(), t1)",
         "t2.requires_grad_()",
         "t3.sum().backward()",
     ],
-    OTHER_SAVED: [
+    reasons.OTHER_SAVED: [
         "t1 = lib.tensor(array([[1.3, 2.0]]), requires_grad=True)",
         "t2 = t1.prod(-1)",
         "lib.autograd.backward([t2], [None], create_graph=True)",
         "t3, = lib.autograd.grad([t2], [t1], [None])",
         "t1.grad.sum().backward()",
     ],
-    LAYOUT: [
+    reasons.LAYOUT: [
         "t1 = lib.tensor(array([[1.3, 2.0], [3.0, 4.0]]), requires_grad=True)",
         "t2 = t1.t()",
         "t3 = t2.ravel()",
         "t4, t5 = PairDirty.apply(t3)",
     ],
-    SIGN_OF_ZERO: [
+    reasons.SIGN_OF_ZERO: [
         "t1 = lib.tensor(array([0.0]))",
         "t2 = t1 * (-1 if lib.__name__ == 'torch' else 1)",
         "t3 = t1.atan2(t2)",
     ],
-    VIEW_HOOKS: [
+    reasons.VIEW_HOOKS: [
         LEAF,
         "t2 = t1[:1]",
         "t3 = t2.exp()",
         "with lib.no_grad(): t2.mul_(2.0)",
         "t4, = lib.autograd.grad([t2.sum(), t3.sum()], [t2], [None, None])",
     ],
-    EMPTY: [
+    reasons.EMPTY: [
         "t1 = lib.tensor(array([[], []]), requires_grad=True)",
         "t2 = t1 * 2",
         "t3 = t2.diff()",
         "h4 = t3.register_hook(lambda g: log(4, g))",
         "t2.sum().backward()",
     ],
-    NO_GRADIENT: [
+    reasons.NO_GRADIENT: [
         LEAF,
         "t2, t3 = Pair.apply(t1)",
         "h4 = t1.register_hook(lambda g: log(4, g))",
@@ -275,12 +246,12 @@ EXCUSED = {
         "h7 = t6.register_hook(lambda g: log(7, g))",
         "(t6.sum() + t2.sum()).backward()",
     ],
-    EMPTY_MASK: [
+    reasons.EMPTY_MASK: [
         LEAF,
         "t2 = t1 * 2",
         "t2[t2 > 9] = 0.5",
     ],
-    CHANGED_SINCE: [
+    reasons.CHANGED_SINCE: [
         LEAF,
         "t2 = lib.tensor(array([1.0, 2.0]))",
         "t3 = again(lambda x, w=t2: (x * w.sum()).sin(), t1)",
@@ -289,19 +260,19 @@ EXCUSED = {
         "t2.mul_(2.0)",
         "t4.sum().backward()",
     ],
-    ROUNDING: [
+    reasons.ROUNDING: [
         "t1 = lib.tensor(array([3.0, 7.0]))",
         "t2 = (t1 * 0.1) / 0.1 - t1 + (0 if lib.__name__ == 'torch' else 1e-17)",
         "t3 = t2.sign()",
     ],
-    NO_GAIN: [
+    reasons.NO_GAIN: [
         LEAF,
         "t2 = t1 * 2",
         "h3 = t1.register_post_accumulate_grad_hook(lambda t: log(3, t.grad))",
         "t1.requires_grad_(False)",
         "t2.sum().backward()",
     ],
-    RUN_AGAIN: [
+    reasons.RUN_AGAIN: [
         LEAF,
         "t2 = lib.tensor(array([1.0, 2.0]), requires_grad=True)",
         "t3 = again(lambda x, y: (x * y).tanh(), t1, t2)",
@@ -309,7 +280,7 @@ EXCUSED = {
         "t1.requires_grad_(False)",
         "t3.sum().backward()",
     ],
-    UNREACHED_ROOT: [
+    reasons.UNREACHED_ROOT: [
         LEAF,
         "t2, t3 = Pair.apply(t1)",
         "t4 = t2.exp()",
@@ -345,13 +316,13 @@ ROUNDED = {  # further programs in which rounding decides
 @pytest.mark.parametrize("lines", ROUNDED.values(), ids=ROUNDED.keys())
 def test_what_rounding_decides_is_excused(lines):
     found = program_runs.compare(lines, every_step=True)
-    assert explained(found) == ROUNDING
+    assert reasons.explained(found) == reasons.ROUNDING
 
 
 @pytest.mark.parametrize("reason", EXCUSED)
 def test_a_difference_is_explained_by_its_reason(reason):
     found = program_runs.compare(EXCUSED[reason], every_step=True)
-    assert explained(found) == reason
+    assert reasons.explained(found) == reason
 
 
 def test_where_torch_has_two_tensors_it_gives_zeros_that_are_asked_for():
@@ -363,7 +334,9 @@ def test_where_torch_has_two_tensors_it_gives_zeros_that_are_asked_for():
         "t4, t5, = lib.autograd.grad([t2.mean(), t3.sum()], [t1, t2], [None, None], "
         "materialize_grads=True)",
     ]
-    assert explained(program_runs.compare(lines, every_step=False)) == RETURNED_INPUT
+    assert (
+        reasons.explained(program_runs.compare(lines, every_step=False)) == reasons.RETURNED_INPUT
+    )
 
 
 def test_a_hook_of_what_contiguous_gives_back_is_one_of_the_tensor():
@@ -374,7 +347,7 @@ def test_a_hook_of_what_contiguous_gives_back_is_one_of_the_tensor():
         "h4 = t3.register_hook(lambda g: g.clone().mul_(3))",
         "(t3.sum() + t2.sum()).backward()",
     ]
-    assert explained(program_runs.compare(lines, every_step=True)) == LAYOUT
+    assert reasons.explained(program_runs.compare(lines, every_step=True)) == reasons.LAYOUT
 
 
 def test_a_leaf_that_a_checkpoint_closes_over_is_there_until_that_has_run_again():
@@ -387,7 +360,7 @@ def test_a_leaf_that_a_checkpoint_closes_over_is_there_until_that_has_run_again(
         "t2.backward()",
         "t3.sum().backward()",
     ]
-    assert explained(program_runs.compare(lines, every_step=True)) == DROPPED_LEAF
+    assert reasons.explained(program_runs.compare(lines, every_step=True)) == reasons.DROPPED_LEAF
 
 
 def test_a_base_that_was_detached_may_be_changed_through_its_data():
@@ -399,7 +372,7 @@ def test_a_base_that_was_detached_may_be_changed_through_its_data():
         "t4 = t2.data",
         "t4.sub_(0.5)",
     ]
-    assert explained(program_runs.compare(lines, every_step=True)) == DEAD_END
+    assert reasons.explained(program_runs.compare(lines, every_step=True)) == reasons.DEAD_END
 
 
 def test_what_follows_from_an_explained_difference_is_explained():
@@ -412,7 +385,7 @@ def test_what_follows_from_an_explained_difference_is_explained():
     ]
     found = program_runs.compare(lines, every_step=False)
     assert found.step == 4
-    assert explained(found) == LATE_LEAF
+    assert reasons.explained(found) == reasons.LATE_LEAF
 
 
 SAME = [  # in both libraries, however torch is asked
@@ -444,4 +417,4 @@ def test_ways_of_asking_torch_add_up():
 
 
 def test_reasons_are_said_once():
-    assert not set(DEVIATIONS) & set(KNOWN)
+    assert not set(reasons.DEVIATIONS) & set(reasons.KNOWN)
