@@ -30,49 +30,17 @@ def with_ctx(in_forward=lambda ctx, x: None, in_backward=lambda ctx: None, resul
     return mistake
 
 
-def change_saved(stash, change):
+def change_saved(leaf):
     """Save the argument of `probe` in ctx, change it afterwards, and run backward."""
 
     def probe(ctx, x):
-        stash(ctx, x)
+        ctx.save_for_backward(weight=x)
         return x * 2
 
-    def backward(ctx, g):
-        saved = ctx.saved_variables.weight if len(ctx.saved_variables) else ctx.stash
-        return {"x": g * saved}
-
-    def mistake(leaf):
-        x = leaf.clone()
-        y = pb.autograd_function(probe, backward)(x)
-        change(x)
-        y.sum().backward()
-
-    return mistake
-
-
-def save(ctx, x):
-    ctx.save_for_backward(weight=x)
-
-
-def set_attribute(ctx, x):
-    ctx.stash = x
-
-
-def read_after_release(read):
-    def mistake(leaf):
-        kept = []
-
-        def probe(ctx, x):
-            ctx.save_for_backward(weight=x)
-            ctx.stash = x
-            kept.append(ctx)
-            return x * 2
-
-        op = pb.autograd_function(probe, lambda ctx, g: {"x": g})
-        pb.autograd.grad(op(leaf).sum(), [leaf])
-        read(kept[0])
-
-    return mistake
+    x = leaf.clone()
+    y = pb.autograd_function(probe, lambda ctx, g: {"x": g * ctx.saved_variables.weight})(x)
+    x.add_(1)
+    y.sum().backward()
 
 
 def add_one_unannounced(ctx, x):
@@ -139,44 +107,9 @@ CONTEXT = {
         ("probe", "3"),
     ),
     "saved value changed": (
-        change_saved(save, lambda x: x.add_(1)),
+        change_saved,
         RuntimeError,
         (CHANGED, "probe", "weight", "version 1", "version 0"),
-    ),
-    "saved value changed through its detached alias": (
-        change_saved(save, lambda x: x.detach().zero_()),
-        RuntimeError,
-        (CHANGED, "probe", "weight", "version 1", "version 0"),
-    ),
-    "saved value changed through a view": (
-        change_saved(save, lambda x: x[1:].mul_(2)),
-        RuntimeError,
-        (CHANGED, "probe", "weight"),
-    ),
-    "saved value changed behind the library's back": (
-        change_saved(save, pb.autograd.increment_version),
-        RuntimeError,
-        (CHANGED, "probe", "weight", "version 1", "version 0"),
-    ),
-    "attribute of ctx changed": (
-        change_saved(set_attribute, lambda x: x.add_(1)),
-        RuntimeError,
-        (CHANGED, "probe", "stash"),
-    ),
-    "saved values read after their release": (
-        read_after_release(lambda ctx: ctx.saved_variables.weight),
-        RuntimeError,
-        ("probe", "backward through the graph a second time", "retain_graph=True"),
-    ),
-    "saved tensors read after their release": (
-        read_after_release(lambda ctx: ctx.saved_tensors),
-        RuntimeError,
-        ("probe", "backward through the graph a second time", "retain_graph=True"),
-    ),
-    "attribute of ctx read after its release": (
-        read_after_release(lambda ctx: ctx.stash),
-        RuntimeError,
-        ("probe", "backward through the graph a second time", "retain_graph=True"),
     ),
     "forward changes its input": (
         with_ctx(in_forward=add_one_unannounced),
@@ -202,16 +135,6 @@ CONTEXT = {
         change_returned_view,
         RuntimeError,
         ("view was created inside a custom Function", "clone"),
-    ),
-    "mark_dirty of a number": (
-        with_ctx(in_forward=lambda ctx, x: ctx.mark_dirty(3.0)),
-        TypeError,
-        ("mark_dirty", "probe", "float"),
-    ),
-    "mark_non_differentiable of a number": (
-        with_ctx(in_forward=lambda ctx, x: ctx.mark_non_differentiable(3.0)),
-        TypeError,
-        ("mark_non_differentiable", "probe", "float"),
     ),
 }
 

@@ -92,7 +92,8 @@ def test_backward_fills_its_inputs_alone(asked):
     leaves = {"x": leaf([1.0, 2.0]), "y": leaf([3.0, 5.0])}
     x, y = leaves.values()
     inputs = [leaves[name] for name in asked]
-    (x**2 + y * x + y**2).backward(constant([1.0, 1.0]), inputs=inputs if asked != "y" else y)
+    root, ones = x**2 + y * x + y**2, constant([1.0, 1.0])
+    backward(root, ones, inputs=y if asked == "y" else inputs)
     expected = {"x": [5.0, 9.0], "y": [7.0, 12.0]}  # 2x + y, x + 2y
     for name, tensor in leaves.items():
         assert (tensor.grad.tolist() == expected[name]) if name in asked else tensor.grad is None

@@ -20,7 +20,7 @@ def test_register_post_accumulate_grad_hook_receives_the_leaf_after_grad_was_upd
         seen.append((param is x, param.grad.tolist()))
 
     handle = x.register_post_accumulate_grad_hook(hook)
-    (x * 3).sum().backward()
+    (x + x * 2).sum().backward()  # two uses, one call
     (x * 3).sum().backward()
     assert seen == [(True, [3.0, 3.0]), (True, [6.0, 6.0])]
     handle.remove()

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
-from pullback.errors import ArgumentError, ArgumentTypeError, MissingRuleError
+from pullback.errors import ArgumentTypeError, MissingRuleError
 
 
 def leaf(data, dtype=pb.float64):
@@ -371,16 +371,6 @@ def test_a_backward_without_gradients_is_refused():
 def test_a_function_without_a_signature_is_refused_when_defined():
     with pytest.raises(pb.AutogradError, match="with a signature"):
         pb.autograd_function(lambda ctx, x: x, max)
-
-
-@pytest.mark.case("F11")
-def test_defining_both_backward_and_vjp_is_an_error():
-    with pytest.raises(ArgumentError, match="both 'backward' and 'vjp' is not allowed"):
-
-        class Both(pb.Function):
-            forward = staticmethod(forward)
-            backward = staticmethod(backward)
-            vjp = staticmethod(backward)
 
 
 @pytest.mark.case("F11")
