@@ -1,16 +1,13 @@
 """Dtypes and devices: tensors moved, cast, and made like another."""
 
 import pytest
+from tests.tensors import leaf
 
 import pullback as pb
 from pullback.arrays import NUMPY
 from pullback.errors import GraphError
 from pullback.ops.functions import data_types
 from pullback.ops.primitives import conversion
-
-
-def leaf(*values):
-    return pb.tensor(list(values), dtype=pb.float64, requires_grad=True)
 
 
 # -- devices ---------------------------------------------------------------------------------------
@@ -23,7 +20,7 @@ def test_cuda_asks_for_the_current_or_a_numbered_device(monkeypatch):
 
     for module in (conversion, data_types):
         monkeypatch.setattr(module, "library_for", library_for)
-    x = leaf(1.0, 2.0)
+    x = leaf([1.0, 2.0])
     y = x.cuda() * 1.0 + x.cuda(1)
     assert y.tolist() == [2.0, 4.0]
     assert set(asked) == {"cuda", "cuda:1"}
@@ -35,7 +32,7 @@ def test_cuda_asks_for_the_current_or_a_numbered_device(monkeypatch):
 def test_a_tensor_on_a_gpu_is_not_moved_to_the_current_one(monkeypatch):
     for module in (conversion, data_types):
         monkeypatch.setattr(module, "library_for", lambda device: (NUMPY, None))
-    x = leaf(1.0, 2.0)
+    x = leaf([1.0, 2.0])
     monkeypatch.setattr(pb.Tensor, "device", property(lambda self: "cuda:1"))
     assert x.cuda() is x
     assert x.cuda(0) is not x

@@ -5,15 +5,11 @@ import math
 import array_api_strict
 import numpy as np
 import pytest
+from tests.tensors import leaf
 
 import pullback as pb
 from pullback.arrays import NUMPY
 from pullback.errors import InplaceError
-
-
-def leaf(*values):
-    return pb.tensor(list(values), dtype=pb.float64, requires_grad=True)
-
 
 TABLE = np.arange(12.0).reshape(3, 4)
 LIBRARIES = {"numpy": np.asarray, "strict": array_api_strict.asarray}
@@ -337,7 +333,7 @@ def test_a_number_has_one_place_only():
 
 # -- extremes at one place -------------------------------------------------------------------------
 def test_what_ties_for_a_place_shares_its_gradient():
-    x, src, index = leaf(2.0, 0.0), leaf(2.0, 2.0, 1.0), pb.tensor([0, 0, 1])
+    x, src, index = leaf([2.0, 0.0]), leaf([2.0, 2.0, 1.0]), pb.tensor([0, 0, 1])
     result = pb.scatter_reduce(x, 0, index, src, "amax")
     assert result.tolist() == [2.0, 1.0]
     dx, ds = pb.autograd.grad(result.sum(), (x, src))

@@ -5,14 +5,11 @@ import math
 
 import numpy as np
 import pytest
+from tests.tensors import leaf
 
 import pullback as pb
 from pullback.errors import ArgumentTypeError, InplaceError, ShapeError
 from pullback.ops.declare import METHODS
-
-
-def leaf(*values):
-    return pb.tensor(list(values), dtype=pb.float64, requires_grad=True)
 
 
 # -- what can be written ---------------------------------------------------------------------------
@@ -205,7 +202,7 @@ def test_what_is_written_does_not_depend_on_the_mode(value):
 
 @pytest.mark.parametrize("recorded", [True, False])
 def test_a_mask_that_holds_nowhere_is_no_change_of_a_tracked_tensor(recorded):
-    x = leaf(1.0, 2.0) * 1
+    x = leaf([1.0, 2.0]) * 1
     y = x * x
     with pb.set_grad_enabled(recorded):
         x[pb.tensor([False, False])] = 5.0
@@ -216,7 +213,7 @@ def test_a_mask_that_holds_nowhere_is_no_change_of_a_tracked_tensor(recorded):
 # -- operations in place ---------------------------------------------------------------------------
 @pytest.mark.parametrize("name", ["eq", "ne", "lt", "le", "gt", "ge"])
 def test_a_comparison_in_place_keeps_the_dtype_and_cuts_the_history(name):
-    x, y = leaf(1.0, 2.0, 3.0), pb.tensor([2.0, 2.0, 2.0], dtype="float64")
+    x, y = leaf([1.0, 2.0, 3.0]), pb.tensor([2.0, 2.0, 2.0], dtype="float64")
     expected = getattr(x.detach(), name)(y).double().tolist()
     changed = x * 1
     assert getattr(changed, f"{name}_")(y) is changed
@@ -225,7 +222,7 @@ def test_a_comparison_in_place_keeps_the_dtype_and_cuts_the_history(name):
 
 
 def test_what_is_made_of_operations_is_done_in_place_with_its_gradients():
-    x, a, b = leaf(1.0, 2.0), leaf(3.0, 4.0), leaf(5.0, 6.0)
+    x, a, b = leaf([1.0, 2.0]), leaf([3.0, 4.0]), leaf([5.0, 6.0])
     y = x * 1
     assert y.addcmul_(a, b, value=2) is y
     assert y.tolist() == [31.0, 50.0]
@@ -251,14 +248,14 @@ def test_index_put_writes_or_adds_up():
     assert x.index_put_(place, values, accumulate=True) is x
     x.index_put_((pb.tensor([1]),), pb.tensor([7.0, 8.0]))
     assert x.tolist() == [[0, 3], [7, 8], [4, 0]]
-    w = leaf(1.0, 2.0, 3.0)
+    w = leaf([1.0, 2.0, 3.0])
     (w * 1).index_put_((pb.tensor([0, 0]),), w[:2] * 10, accumulate=True).sum().backward()
     assert w.grad.tolist() == [11.0, 11.0, 1.0]
 
 
 def test_writing_by_a_mask_or_by_numbers_is_done_in_place():
-    x, keep = leaf(1.0, 2.0, 3.0), pb.tensor([True, False, True])
-    source = leaf(10.0, 20.0)
+    x, keep = leaf([1.0, 2.0, 3.0]), pb.tensor([True, False, True])
+    source = leaf([10.0, 20.0])
     y = (x * 1).masked_scatter_(keep, source)
     assert y.tolist() == [10.0, 2.0, 20.0]
     y.sum().backward()
@@ -281,8 +278,8 @@ def test_fill_diagonal_may_begin_again():
 
 @pytest.mark.case("L07")
 def test_out_raises_while_anything_requires_grad():
-    x, y = leaf(1.0), pb.tensor([2.0])
-    for arguments, target in (((x, y), pb.tensor([0.0])), ((y, y), leaf(0.0))):
+    x, y = leaf([1.0]), pb.tensor([2.0])
+    for arguments, target in (((x, y), pb.tensor([0.0])), ((y, y), leaf([0.0]))):
         with pytest.raises(RuntimeError, match="out="):
             pb.add(*arguments, out=target)
         assert target.tolist() == [0.0]
@@ -291,7 +288,7 @@ def test_out_raises_while_anything_requires_grad():
 
 @pytest.mark.case("L07")
 def test_out_is_fine_under_no_grad():
-    x, y, z = leaf(1.0), pb.tensor([2.0]), leaf(0.0)
+    x, y, z = leaf([1.0]), pb.tensor([2.0]), leaf([0.0])
     with pb.no_grad():
         result = pb.add(x, y, out=z)
     assert result is z

@@ -5,14 +5,10 @@ import math
 import array_api_strict
 import numpy as np
 import pytest
+from tests.tensors import leaf
 
 import pullback as pb
 from pullback.errors import ArgumentError
-
-
-def leaf(*values):
-    return pb.tensor(list(values), dtype=pb.float64, requires_grad=True)
-
 
 NAN, INF = float("nan"), float("inf")
 DATA = np.array([[1.5, -2.0, 0.25], [0.5, 3.0, -1.0]])
@@ -363,7 +359,7 @@ def test_what_is_not_zero_is_counted():
 
 # -- shapes ----------------------------------------------------------------------------------------
 def test_reshape_can_always_copy():
-    x = leaf(1.0, 2.0)
+    x = leaf([1.0, 2.0])
     base = x * 1.0
     y = pb.reshape(base, (2, 1), copy=True)
     base.mul_(5.0)

@@ -5,13 +5,9 @@ import math
 import numpy as np
 import pytest
 import scipy.signal
+from tests.tensors import leaf
 
 import pullback as pb
-
-
-def leaf(*values):
-    return pb.tensor(values, dtype="float64", requires_grad=True)
-
 
 # -- chance ----------------------------------------------------------------------------------------
 DRAWS = {
@@ -106,7 +102,7 @@ def test_alpha_dropout_keeps_mean_and_spread():
 
 
 def test_a_hard_gumbel_softmax_is_one_hot_with_the_gradient_of_the_soft_one():
-    x = leaf(0.5, 1.0, -1.0)
+    x = leaf([0.5, 1.0, -1.0])
     soft, hard = (
         pb.nn.functional.gumbel_softmax(x, hard=h, generator=pb.Generator(seed=5))
         for h in (False, True)

@@ -5,14 +5,11 @@ import pickle
 
 import numpy as np
 import pytest
+from tests.tensors import leaf
 
 import pullback as pb
 
 BOTH = pytest.mark.parametrize("optimizer_class", [pb.optim.SGD, pb.optim.Adam])
-
-
-def leaf(*values):
-    return pb.tensor(list(values), dtype=pb.float64, requires_grad=True)
 
 
 def take_steps(optimizer, param, count):
@@ -23,7 +20,7 @@ def take_steps(optimizer, param, count):
 
 
 def test_each_group_has_its_own_options_and_the_defaults_for_the_rest():
-    a, b = leaf(1.0), leaf(1.0)
+    a, b = leaf([1.0]), leaf([1.0])
     optimizer = pb.optim.SGD([{"params": [a]}, {"params": b, "lr": 0.5}], lr=0.125)
     (a + b).sum().backward()
     optimizer.step()
@@ -32,7 +29,7 @@ def test_each_group_has_its_own_options_and_the_defaults_for_the_rest():
 
 
 def test_an_added_group_is_optimized_too_and_its_dict_is_left_alone():
-    a, b = leaf(1.0), leaf(1.0)
+    a, b = leaf([1.0]), leaf([1.0])
     optimizer = pb.optim.SGD([a], lr=0.125)
     group = {"params": (b,), "lr": 0.25, "name": "late"}
     optimizer.add_param_group(group)
@@ -44,7 +41,7 @@ def test_an_added_group_is_optimized_too_and_its_dict_is_left_alone():
 
 
 def test_the_learning_rate_can_be_changed_between_steps():
-    a = leaf(1.0)
+    a = leaf([1.0])
     optimizer = pb.optim.SGD(iter([a]), lr=0.5)
     a.sum().backward()
     optimizer.step()
@@ -55,7 +52,7 @@ def test_the_learning_rate_can_be_changed_between_steps():
 
 @BOTH
 def test_a_parameter_without_gradient_is_left_alone(optimizer_class):
-    a, b = leaf(1.0), leaf(2.0)
+    a, b = leaf([1.0]), leaf([2.0])
     optimizer = optimizer_class([a, b], lr=0.5, weight_decay=0.5)
     a.sum().backward()
     optimizer.step()
@@ -66,7 +63,7 @@ def test_a_parameter_without_gradient_is_left_alone(optimizer_class):
 
 @BOTH
 def test_a_step_records_nothing_and_changes_the_parameter_in_place(optimizer_class):
-    a = leaf(1.0, 2.0)
+    a = leaf([1.0, 2.0])
     twin = a.detach()
     version = a._version
     optimizer = optimizer_class([a], lr=0.5)
@@ -81,7 +78,7 @@ def test_a_step_records_nothing_and_changes_the_parameter_in_place(optimizer_cla
 
 @BOTH
 def test_a_step_inside_no_grad_does_the_same(optimizer_class):
-    a, b = leaf(1.0, 2.0), leaf(1.0, 2.0)
+    a, b = leaf([1.0, 2.0]), leaf([1.0, 2.0])
     for param in (a, b):
         (param * param).sum().backward()
     optimizer_class([a], lr=0.5).step()
@@ -92,7 +89,7 @@ def test_a_step_inside_no_grad_does_the_same(optimizer_class):
 
 @BOTH
 def test_a_step_leaves_the_gradient_as_it_was(optimizer_class):
-    a = leaf(1.0, -2.0)
+    a = leaf([1.0, -2.0])
     optimizer = optimizer_class([a], lr=0.5, weight_decay=0.5, maximize=True)
     (a * a).sum().backward()
     optimizer.step()
@@ -101,7 +98,7 @@ def test_a_step_leaves_the_gradient_as_it_was(optimizer_class):
 
 
 def test_the_momentum_buffer_is_not_the_gradient_itself():
-    a = leaf(1.0)
+    a = leaf([1.0])
     optimizer = pb.optim.SGD([a], lr=0.5, momentum=0.5)
     a.sum().backward()
     optimizer.step()
@@ -111,7 +108,7 @@ def test_the_momentum_buffer_is_not_the_gradient_itself():
 
 @BOTH
 def test_a_gradient_with_history_is_used_by_value(optimizer_class):
-    a = leaf(2.0)
+    a = leaf([2.0])
     optimizer = optimizer_class([a], lr=0.5)
     (grad,) = pb.autograd.grad((a * a).sum(), [a], create_graph=True)
     a.grad = grad
@@ -126,7 +123,7 @@ def test_a_gradient_with_history_is_used_by_value(optimizer_class):
 
 @BOTH
 def test_zero_grad_drops_the_gradients(optimizer_class):
-    a, b = leaf(1.0), leaf(2.0)
+    a, b = leaf([1.0]), leaf([2.0])
     optimizer = optimizer_class([a, b])
     a.sum().backward()
     optimizer.zero_grad()
@@ -136,7 +133,7 @@ def test_zero_grad_drops_the_gradients(optimizer_class):
 
 @BOTH
 def test_zero_grad_can_fill_with_zeros_in_place(optimizer_class):
-    a, b = leaf(1.0), leaf(2.0)
+    a, b = leaf([1.0]), leaf([2.0])
     optimizer = optimizer_class([a, b])
     a.sum().backward()
     held = a.grad
@@ -147,7 +144,7 @@ def test_zero_grad_can_fill_with_zeros_in_place(optimizer_class):
 
 
 def test_zero_grad_with_zeros_cuts_the_history_of_the_gradient():
-    a = leaf(3.0)
+    a = leaf([3.0])
     (a.grad,) = pb.autograd.grad((a * a).sum(), [a], create_graph=True)
     pb.optim.SGD([a]).zero_grad(set_to_none=False)
     assert not a.grad.requires_grad
@@ -155,7 +152,7 @@ def test_zero_grad_with_zeros_cuts_the_history_of_the_gradient():
 
 
 def test_momentum_goes_on_with_a_zero_gradient_and_rests_without_one():
-    zeroed, dropped = leaf(1.0), leaf(1.0)
+    zeroed, dropped = leaf([1.0]), leaf([1.0])
     for param, to_none in ((zeroed, False), (dropped, True)):
         optimizer = pb.optim.SGD([param], lr=0.5, momentum=0.5)
         param.sum().backward()
@@ -168,7 +165,7 @@ def test_momentum_goes_on_with_a_zero_gradient_and_rests_without_one():
 
 @BOTH
 def test_a_closure_runs_recorded_and_its_result_is_returned(optimizer_class):
-    a = leaf(1.0)
+    a = leaf([1.0])
     optimizer = optimizer_class([a], lr=0.5)
     assert optimizer.step() is None
 
@@ -186,7 +183,7 @@ def test_a_closure_runs_recorded_and_its_result_is_returned(optimizer_class):
 
 
 def test_an_error_in_the_closure_arrives_and_changes_nothing():
-    a = leaf(1.0)
+    a = leaf([1.0])
     optimizer = pb.optim.SGD([a], lr=0.5)
     a.sum().backward()
 
@@ -209,7 +206,7 @@ MAKERS = {
 @pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda d: pickle.loads(pickle.dumps(d))])
 def test_a_run_resumed_from_its_state_dict_goes_on_as_if_never_stopped(make, copied):
-    whole = leaf(1.0, 2.0)
+    whole = leaf([1.0, 2.0])
     optimizer = make([whole])
     take_steps(optimizer, whole, 3)
     saved, halfway = copied(optimizer.state_dict()), whole.detach().clone()
@@ -223,7 +220,7 @@ def test_a_run_resumed_from_its_state_dict_goes_on_as_if_never_stopped(make, cop
 
 
 def test_a_state_dict_numbers_the_parameters_across_groups():
-    a, b, c = leaf(1.0), leaf(2.0), leaf(3.0)
+    a, b, c = leaf([1.0]), leaf([2.0]), leaf([3.0])
     optimizer = pb.optim.SGD(
         [{"params": [a, b]}, {"params": [c], "lr": 0.5}], lr=0.25, momentum=0.5
     )
@@ -237,7 +234,7 @@ def test_a_state_dict_numbers_the_parameters_across_groups():
 
 
 def test_loading_replaces_options_and_state_and_copies_them():
-    a, b = leaf(1.0), leaf(1.0)
+    a, b = leaf([1.0]), leaf([1.0])
     source = pb.optim.SGD([a], lr=0.25, momentum=0.5)
     take_steps(source, a, 1)
     target = pb.optim.SGD([b], lr=0.5)
@@ -251,7 +248,7 @@ def test_loading_replaces_options_and_state_and_copies_them():
 
 
 def test_loaded_state_takes_the_dtype_of_the_parameter():
-    a = leaf(1.0)
+    a = leaf([1.0])
     source = pb.optim.Adam([a])
     take_steps(source, a, 2)
     single = pb.tensor([1.0], dtype=pb.float32, requires_grad=True)
@@ -264,7 +261,7 @@ def test_loaded_state_takes_the_dtype_of_the_parameter():
 
 
 def test_the_repr_shows_every_group():
-    optimizer = pb.optim.SGD([{"params": [leaf(1.0), leaf(2.0)]}], lr=0.25)
+    optimizer = pb.optim.SGD([{"params": [leaf([1.0]), leaf([2.0])]}], lr=0.25)
     assert repr(optimizer) == (
         "SGD(\n  group 0: 2 parameters, lr=0.25, momentum=0, dampening=0, weight_decay=0, "
         "nesterov=False, maximize=False\n)"

@@ -5,15 +5,11 @@ import linecache
 import warnings
 
 import pytest
+from tests.tensors import leaf
 
 import pullback as pb
 
-
-def leaf(*values):
-    return pb.tensor(list(values), dtype="float64", requires_grad=True)
-
-
-W = leaf(2.0, 3.0)
+W = leaf([2.0, 3.0])
 inner = pb.autograd_function(lambda ctx, a, b: a * b, lambda ctx, g: {"a": g, "b": g})
 
 
@@ -69,7 +65,7 @@ LEFT_ALONE = {
 def test_a_tracked_tensor_that_forward_closes_over_warns_at_its_line(way, around):
     op = of(USED[way])
     with around(), pytest.warns(pb.UntrackedTensorWarning, match="none of its arg") as caught:
-        op(leaf(1.0, 2.0))
+        op(leaf([1.0, 2.0]))
     [warning] = [w for w in caught if w.category is pb.UntrackedTensorWarning]
     assert "detach()" in str(warning.message)
     assert warning.filename == __file__
@@ -78,14 +74,14 @@ def test_a_tracked_tensor_that_forward_closes_over_warns_at_its_line(way, around
 
 @pytest.mark.parametrize("way", LEFT_ALONE)
 def test_what_loses_no_gradient_does_not_warn(way):
-    x = leaf(1.0, 2.0)
+    x = leaf([1.0, 2.0])
     of(LEFT_ALONE[way])(x).sum().backward()
     assert x.grad.tolist() == [1.0, 1.0]
 
 
 def test_where_nothing_is_recorded_there_is_nothing_to_lose():
     with pb.no_grad():
-        of(USED["mul"])(leaf(1.0, 2.0))
+        of(USED["mul"])(leaf([1.0, 2.0]))
 
 
 def test_a_tensor_of_an_outer_transform_counts():
@@ -95,11 +91,11 @@ def test_a_tensor_of_an_outer_transform_counts():
         return (of(lambda x: x * w)(x) + w).sum()
 
     with pytest.warns(pb.UntrackedTensorWarning, match="^mul: "):
-        assert pb.grad(loss)(leaf(2.0, 3.0)).tolist() == [1.0, 1.0]
+        assert pb.grad(loss)(leaf([2.0, 3.0])).tolist() == [1.0, 1.0]
 
 
 def test_backward_may_use_what_forward_closes_over():
-    x = leaf(1.0, 2.0)
+    x = leaf([1.0, 2.0])
     op = pb.autograd_function(lambda ctx, x: x * W.detach(), lambda ctx, g: {"x": g * W})
     op(x).sum().backward()
     assert x.grad.tolist() == [2.0, 3.0]
@@ -109,6 +105,6 @@ def test_as_an_error_it_leaves_the_mode_as_it_was():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with pytest.raises(pb.UntrackedTensorWarning):
-            of(USED["mul"])(leaf(1.0, 2.0))
+            of(USED["mul"])(leaf([1.0, 2.0]))
     assert pb.is_grad_enabled()
-    assert (leaf(1.0) * 2.0).requires_grad
+    assert (leaf([1.0]) * 2.0).requires_grad

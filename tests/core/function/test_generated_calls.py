@@ -12,6 +12,7 @@ import warnings
 from pathlib import Path
 
 import pytest
+from tests.tensors import leaf
 
 import pullback as pb
 from pullback.core.function.backward_codegen import prepare
@@ -21,11 +22,6 @@ from pullback.core.function.record import apply
 from pullback.errors import InplaceError, MissingRuleError, ShapeError
 from pullback.ops.declare import REGISTRY
 from pullback.ops.primitives.indexing import index_put_p
-
-
-def leaf(*values):
-    return pb.tensor(list(values), dtype=pb.float64, requires_grad=True)
-
 
 ROOT = Path(__file__).parents[3]
 GENERATED = {
@@ -248,7 +244,7 @@ def test_the_source_is_one_function_of_the_name_of_the_operation(name):
 # -- warnings --------------------------------------------------------------------------------------
 def test_a_warning_of_numpys_in_a_call_is_shown_with_the_line_of_the_call():
     with pytest.warns(RuntimeWarning, match="invalid value encountered in log") as caught:
-        y = pb.log(leaf(-1.0))
+        y = pb.log(leaf([-1.0]))
     assert y.isnan().all()
     assert caught[0].filename == "<pullback generated log>"
 
@@ -268,7 +264,7 @@ def warns_too(ctx, g):
 
 def test_a_users_operation_may_warn_of_the_line_that_called_it():
     op = pb.autograd_function(warns, warns_too)
-    x = leaf(3.0)
+    x = leaf([3.0])
     for _ in range(2):  # the lines are written anew for what the first call saved
         with pytest.warns(UserWarning, match="forward"):
             y = op(x)
@@ -281,7 +277,7 @@ def test_a_users_operation_may_warn_of_the_line_that_called_it():
 def test_an_argument_without_a_gradient_rule_says_so():
     op = Primitive("product", lambda xp, x, y: x * y, ("x", "y"), {}, {"x": lambda g, y: g * y})
     prepare(op)
-    x, y = leaf(2.0), leaf(3.0)
+    x, y = leaf([2.0]), leaf([3.0])
     apply(op, (x, y.detach()), {}).sum().backward()
     assert x.grad.tolist() == [3.0]
     with pytest.raises(MissingRuleError, match="a gradient rule for the argument 'y'"):

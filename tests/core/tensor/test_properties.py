@@ -2,13 +2,10 @@
 
 import numpy as np
 import pytest
+from tests.tensors import leaf
 
 import pullback as pb
 from pullback.errors import ArgumentTypeError, DTypeError, GraphError
-
-
-def leaf(*values):
-    return pb.tensor(list(values), dtype=pb.float64, requires_grad=True)
 
 
 # -- shape, kind and memory ------------------------------------------------------------------------
@@ -40,14 +37,14 @@ def test_itemsize_nbytes_nelement_ndimension_and_other_names_of_torch():
 
 # -- values and gradients --------------------------------------------------------------------------
 def test_grad_can_be_deleted():
-    x = leaf(1.0)
+    x = leaf([1.0])
     (x * 2.0).sum().backward()
     del x.grad
     assert x.grad is None
 
 
 def test_data_is_the_values_without_history():
-    x = leaf(1.0, 2.0)
+    x = leaf([1.0, 2.0])
     assert not x.data.requires_grad
     x.data[0] = 5.0
     assert x.tolist() == [5.0, 2.0]
@@ -61,7 +58,7 @@ def test_data_array_is_the_array_in_the_box():
 
 
 def test_dlpack_shares_values_without_history():
-    x = leaf(1.0, 2.0)
+    x = leaf([1.0, 2.0])
     assert np.from_dlpack(x.detach()).tolist() == [1.0, 2.0]
     assert x.detach().__dlpack_device__() == (1, 0)  # the CPU
     with pytest.raises(GraphError, match="can't export a Tensor that requires grad"):
