@@ -65,7 +65,7 @@ def test_a_kink_has_one_value_and_one_gradient(name):
 
 @pytest.mark.case("NU3")
 @pytest.mark.parametrize("name", ["maximum", "minimum"])
-def test_equals_share_the_gradient_of_a_maximum_by_halves(name):
+def test_maximum_and_minimum_split_the_gradient_of_equals(name):
     x, y = leaf([1.0, 2.0, 3.0]), leaf([1.0, 3.0, 2.0])
     dx, dy = gradients(getattr(pb, name)(x, y), x, y)
     assert dx == ([0.5, 0.0, 1.0] if name == "maximum" else [0.5, 1.0, 0.0])
@@ -74,7 +74,7 @@ def test_equals_share_the_gradient_of_a_maximum_by_halves(name):
 
 @pytest.mark.case("NU2")
 @pytest.mark.parametrize("name", ["max", "min"])
-def test_equals_share_the_gradient_of_a_reduction_evenly(name):
+def test_max_and_min_share_the_gradient_of_equals_evenly(name):
     x = pb.tensor([[1.0, 1.0, 0.0], [2.0, 2.0, 2.0]], requires_grad=True)
     result = getattr(pb, name)(x, axis=1)
     result.backward(pb.tensor([6.0, 6.0]))
@@ -82,7 +82,7 @@ def test_equals_share_the_gradient_of_a_reduction_evenly(name):
     assert x.grad.tolist() == [first, [2.0, 2.0, 2.0]]
 
 
-def test_a_tensor_bound_gets_the_gradient_where_it_is_the_result():
+def test_clamp_by_tensors_gives_them_the_gradient_where_they_are_the_result():
     x, low, high = leaf([-1.0, 0.5, 2.0]), leaf([0.0, 0.0, 0.0]), leaf([1.0, 1.0, 1.0])
     assert gradients(pb.clamp(x, low, high), x, low, high) == [
         [0.0, 1.0, 0.0],
@@ -106,7 +106,7 @@ POWERS = [
 
 @pytest.mark.case("NU1")
 @pytest.mark.parametrize(("x", "y", "value", "dx", "dy"), POWERS)
-def test_powers_are_smooth_at_zero(x, y, value, dx, dy):
+def test_pow_is_smooth_at_zero(x, y, value, dx, dy):
     base, exponent = leaf([x]), leaf([y])
     result = base**exponent
     assert result.tolist() == [value]
@@ -174,7 +174,7 @@ def test_numpy_says_so_as_its_settings_have_it():
 
 
 @pytest.mark.case("NU5")
-def test_the_branch_that_where_did_not_take_gets_exactly_zero():
+def test_where_gives_exactly_zero_to_the_branch_that_it_did_not_take():
     x, y = leaf([1.0, 2.0, 3.0]), leaf([4.0, 5.0, 6.0])
     result = pb.where(pb.tensor([True, False, True]), x, y)
     seed = pb.tensor([NAN, INF, 2.0], dtype="float64")
@@ -203,13 +203,13 @@ PRODUCTS = [
 
 
 @pytest.mark.parametrize(("values", "product", "slopes"), PRODUCTS, ids=str)
-def test_the_gradient_of_a_product_is_right_with_zeros(values, product, slopes):
+def test_prod_has_the_right_gradient_with_zeros(values, product, slopes):
     x = leaf(values)
     assert pb.prod(x).item() == product
     assert gradients(pb.prod(x), x) == [slopes]
 
 
-def test_the_second_derivative_of_a_product_is_right_with_zeros():
+def test_prod_has_the_right_second_derivative_with_zeros():
     x = leaf([2.0, 0.0, 0.0])
     (first,) = pb.autograd.grad(pb.prod(x), x, create_graph=True)
     assert first.tolist() == [0.0, 0.0, 0.0]

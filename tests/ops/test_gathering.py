@@ -179,7 +179,7 @@ def test_take_along_dim_is_flat_without_a_dim():
 
 
 # -- writing and adding ---------------------------------------------------------------------------
-def test_several_places_are_written_and_their_gradient_goes_to_the_source():
+def test_scatter_and_index_copy_give_the_gradient_to_the_source():
     weights = np.arange(12.0).reshape(3, 4)
     x, src = table(), pb.asarray(-TABLE).requires_grad_()
     index = np.array([[2, 0, 1, 0], [0, 1, 2, 2]])
@@ -215,7 +215,7 @@ def test_scatter_writes_numbers_and_tensors_of_no_dimensions():
     assert gradient(result, value) == 3.0
 
 
-def test_one_number_in_a_place_named_twice_counts_once():
+def test_index_fill_and_scatter_of_one_number_count_a_place_once():
     x = table()
     value = pb.tensor(9.0, dtype="float64", requires_grad=True)
     assert gradient(x.index_fill(1, ints([3, 3]), value), value) == 3.0
@@ -332,7 +332,7 @@ def test_a_number_has_one_place_only():
 
 
 # -- extremes at one place -------------------------------------------------------------------------
-def test_what_ties_for_a_place_shares_its_gradient():
+def test_scatter_reduce_shares_the_gradient_of_ties():
     x, src, index = leaf([2.0, 0.0]), leaf([2.0, 2.0, 1.0]), pb.tensor([0, 0, 1])
     result = pb.scatter_reduce(x, 0, index, src, "amax")
     assert result.tolist() == [2.0, 1.0]
@@ -341,7 +341,7 @@ def test_what_ties_for_a_place_shares_its_gradient():
     np.testing.assert_allclose(ds.tolist(), [1 / 3, 1 / 3, 1.0])
 
 
-def test_nan_is_the_extreme_of_its_place():
+def test_scatter_reduce_takes_nan_for_the_extreme():
     src = pb.tensor([math.nan, 1.0])
     result = pb.scatter_reduce(pb.zeros(2), 0, pb.tensor([0, 1]), src, "amax")
     assert result.isnan().tolist() == [True, False]

@@ -232,7 +232,7 @@ def test_what_is_made_of_operations_is_done_in_place_with_its_gradients():
     assert pb.autograd.grad(z.sum(), x)[0].tolist() == [2.0, 4.0]
 
 
-def test_running_sums_in_place_keep_the_dtype():
+def test_cumsum_in_place_keeps_the_dtype():
     x = pb.tensor([1.0, 2.0])
     assert x.cumsum_(0, dtype="float32").tolist() == [1.0, 3.0]
     with pytest.raises(TypeError, match="cumprod_: the tensor's dtype, float32, required"):

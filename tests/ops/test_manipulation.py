@@ -133,7 +133,7 @@ def test_what_was_computed_is_no_view_of_something_hidden(name):
     assert not m.detach_().requires_grad
 
 
-def test_windows_are_a_copy():
+def test_unfold_is_a_copy():
     x = pb.tensor([1.0, 2.0, 3.0])
     windows = x.unfold(0, 1, 2)
     windows.zero_()
@@ -158,7 +158,7 @@ def test_repeat_is_the_standards_as_a_function_and_pytorchs_as_a_method():
 
 
 @pytest.mark.parametrize("repeats", [[1, 0, 2], (1, 0, 2), np.array([1, 0, 2])], ids=str)
-def test_numbers_of_repeats_come_in_any_form(repeats):
+def test_repeat_takes_its_numbers_in_any_form(repeats):
     x = pb.tensor([1.0, 2.0, 3.0], requires_grad=True)
     for given in (repeats, pb.tensor(repeats)):
         result = pb.repeat(x, given)
@@ -168,7 +168,7 @@ def test_numbers_of_repeats_come_in_any_form(repeats):
     assert pb.repeat(x, pb.tensor([2])).tolist() == [1.0, 1.0, 2.0, 2.0, 3.0, 3.0]
 
 
-def test_repeats_stay_in_their_array_library():
+def test_repeat_stays_in_its_array_library():
     x = pb.asarray(array_api_strict.asarray([1.0, 2.0]))
     counts = pb.asarray(array_api_strict.asarray([2, 1]))
     result = pb.repeat(x, counts)
@@ -176,7 +176,7 @@ def test_repeats_stay_in_their_array_library():
     assert result.tolist() == [1.0, 1.0, 2.0]
 
 
-def test_triangles_take_the_diagonal_under_both_names():
+def test_tril_and_triu_take_the_diagonal_under_both_names():
     x = m()
     expected = np.tril(x.numpy(), 1).tolist()
     assert x.tril(1).tolist() == x.tril(diagonal=1).tolist() == x.tril(k=1).tolist() == expected
@@ -192,29 +192,29 @@ def test_roll_takes_several_shifts_of_one_axis_and_one_for_several():
     assert scalar().roll(1).item() == 1.0
 
 
-def test_differences_of_bools_say_whether_neighbours_differ():
+def test_diff_of_bools_says_whether_neighbours_differ():
     assert pb.diff(pb.tensor([True, True, False])).tolist() == [False, True]
     assert pb.diff(pb.tensor([3, 1])).tolist() == [-2]
 
 
-def test_differences_take_what_stands_before_and_after():
+def test_diff_takes_what_stands_before_and_after():
     x = pb.tensor([1.0, 4.0])
     assert pb.diff(x, prepend=pb.tensor([0.0])).tolist() == [1.0, 3.0]
     assert x.diff(append=pb.tensor([9.0]), n=2).tolist() == [2.0]
 
 
-def test_grids_of_nothing_and_of_one_vector():
+def test_meshgrid_of_nothing_and_of_one_vector():
     assert pb.meshgrid() == []
     assert pb.broadcast_arrays() == []
     assert pb.meshgrid(v())[0].tolist() == [1.0, 2.0]
 
 
-def test_broadcasting_keeps_each_dtype():
+def test_broadcast_arrays_keeps_each_dtype():
     x, y = pb.broadcast_arrays(i64(), scalar())
     assert (x.dtype, y.dtype) == (pb.int64, pb.float32)
 
 
-def test_several_tensors_get_at_least_so_many_axes():
+def test_atleast_1d_and_2d_take_several_tensors():
     one, two = pb.atleast_2d(scalar(), m())
     assert (one.shape, two.shape) == ((1, 1), (2, 3))
     assert [x.shape for x in pb.atleast_1d([scalar(), v()])] == [(1,), (2,)]
@@ -225,7 +225,7 @@ def test_cat_and_unbind_take_an_axis_too():
     assert len(pb.unbind(m(), axis=1)) == 3
 
 
-def test_windows_of_a_scalar_are_of_its_one_element():
+def test_unfold_of_a_scalar_is_of_its_one_element():
     x = pb.tensor(3.0, requires_grad=True)
     result = x.unfold(0, 1, 1)
     assert result.tolist() == [3.0]
@@ -234,7 +234,7 @@ def test_windows_of_a_scalar_are_of_its_one_element():
     assert x.unfold(0, 0, 2).shape == (0,)
 
 
-def test_a_padding_of_whole_numbers_keeps_the_dtype():
+def test_pad_of_whole_numbers_keeps_the_dtype():
     assert pb.nn.functional.pad(i64(), (1, 0), value=7).tolist() == [7, 1, 2, 3]
     assert pb.nn.functional.pad(i64(), (1, 0)).dtype is pb.int64
 
@@ -263,7 +263,7 @@ def test_a_change_of_a_part_in_place_reaches_the_whole_and_is_recorded(name):
 # -- scans ----------------------------------------------------------------------------------------
 @pytest.mark.parametrize("zeros", [(), (0,), (4,), (1, 3), (0, 1, 2, 3, 4)], ids=str)
 @pytest.mark.parametrize("unit", [1.0, 1 - 0.5j])
-def test_the_derivatives_of_a_running_product_are_those_of_products_one_by_one(zeros, unit):
+def test_cumprod_has_the_derivatives_of_products_one_by_one(zeros, unit):
     values = np.array([1.5, -2.0, 0.5, 3.0, 2.5]) * unit
     values[list(zeros)] = 0
     weights = pb.tensor(np.array([1.0, 2.0, -1.0, 0.5, 3.0]) * unit)
@@ -282,13 +282,13 @@ def test_the_derivatives_of_a_running_product_are_those_of_products_one_by_one(z
 
 
 @pytest.mark.parametrize("length", [1, 2, 3, 1000])
-def test_a_long_running_product_is_differentiated_without_loss(length):
+def test_cumprod_of_many_is_differentiated_without_loss(length):
     x = pb.tensor(np.full(length, 1 + 1e-3), requires_grad=True)
     x.cumprod(0)[-1].backward()
     np.testing.assert_allclose(x.grad.numpy(), (1 + 1e-3) ** (length - 1), rtol=1e-12)
 
 
-def test_scans_widen_small_integers_or_take_a_dtype():
+def test_cumsum_and_cumulative_prod_widen_small_integers_or_take_a_dtype():
     x = pb.tensor([100, 100], dtype="int8")
     assert x.cumsum(0).tolist() == [100, 200]
     assert pb.cumulative_prod(x).dtype is pb.int64
@@ -299,7 +299,7 @@ def test_scans_widen_small_integers_or_take_a_dtype():
     assert pb.tensor([True, True]).cumsum(0).tolist() == [1, 2]
 
 
-def test_the_logarithm_of_running_sums_overflows_nowhere():
+def test_logcumsumexp_overflows_nowhere():
     x = pb.tensor([-1000.0, 1000.0, 999.0, -INF], dtype="float64", requires_grad=True)
     with np.errstate(all="raise", under="ignore"):
         result = x.logcumsumexp(0)
@@ -311,7 +311,7 @@ def test_the_logarithm_of_running_sums_overflows_nowhere():
 
 
 # -- statistics -----------------------------------------------------------------------------------
-def test_what_is_not_a_number_is_left_out():
+def test_nansum_and_nanmean_leave_nan_out():
     x = pb.tensor([[1.0, NAN], [NAN, NAN], [2.0, 5.0]], requires_grad=True)
     assert pb.nansum(x, 1).tolist() == [1.0, 0.0, 7.0]
     assert x.nanmean(dim=0, keepdim=True).tolist() == [[1.5, 5.0]]
@@ -322,7 +322,7 @@ def test_what_is_not_a_number_is_left_out():
     assert pb.nansum(pb.tensor([complex(NAN, 1.0), 2j])).item() == 2j
 
 
-def test_the_logarithm_of_an_empty_sum_is_minus_infinity():
+def test_logsumexp_of_nothing_is_minus_infinity():
     x = pb.zeros(0, 2, requires_grad=True)
     assert pb.logsumexp(x).item() == -INF
     assert pb.logsumexp(x, 0).tolist() == [-INF, -INF]
@@ -340,14 +340,14 @@ def test_softmax_and_logsumexp_take_a_dim_by_position_an_axis_and_a_dtype():
     assert pb.softmax(m(), 1, dtype="float64").dtype is pb.float64
 
 
-def test_the_extremes_have_names():
+def test_aminmax_names_its_results():
     pair = pb.aminmax(m(), dim=1)
     assert (pair.min.tolist(), pair.max.tolist()) == ([1.0, 4.0], [3.0, 6.0])
     assert m().aminmax(dim=0, keepdim=True).max.shape == (1, 3)
     assert pb.amax(m(), (0, 1)).item() == 6.0
 
 
-def test_what_is_not_zero_is_counted():
+def test_count_nonzero_counts_nan_too():
     x = pb.tensor([[0.0, 1.0], [NAN, 2.0]])
     assert x.count_nonzero().item() == 3
     assert x.count_nonzero(0, True).tolist() == [[1, 2]]
@@ -370,7 +370,7 @@ def test_reshape_can_always_copy():
         pb.reshape(pb.zeros((2, 3)).t(), (6,), copy=False)
 
 
-def test_a_tensor_without_axes_is_its_own_transpose():
+def test_transpose_of_a_tensor_without_axes_is_the_tensor():
     x = pb.tensor(2.0, requires_grad=True)
     y = x.transpose(0, -1)
     assert (y.shape, y.item()) == ((), 2.0)
@@ -378,19 +378,19 @@ def test_a_tensor_without_axes_is_its_own_transpose():
     assert x.grad.item() == 3.0
 
 
-def test_an_empty_tuple_of_axes_squeezes_nothing():
+def test_squeeze_of_an_empty_tuple_of_axes_does_nothing():
     assert pb.ones(1, 1).squeeze(()).shape == (1, 1)
     assert pb.tensor(1.0).squeeze(0).shape == pb.tensor(1.0).squeeze((0,)).shape == ()
 
 
-def test_tensors_say_where_to_cut():
+def test_tensor_split_takes_tensors():
     x = pb.arange(4)
     assert [p.tolist() for p in pb.tensor_split(x, pb.tensor([1, 3]))] == [[0], [1, 2], [3]]
     assert [p.tolist() for p in pb.tensor_split(x, pb.tensor(2))] == [[0, 1], [2, 3]]
     assert [p.tolist() for p in pb.tensor_split(x, pb.tensor([]))] == [[0, 1, 2, 3]]
 
 
-def test_a_number_of_choices_may_be_0():
+def test_argwhere_combinations_and_block_diag_of_nothing():
     assert pb.argwhere(pb.tensor(3.0)).shape == (1, 0)
     assert pb.argwhere(pb.tensor(0.0)).shape == (0, 0)
     assert pb.combinations(pb.arange(3), 0).shape == (1, 0)
@@ -404,7 +404,7 @@ def test_std_with_and_without_bias():
     assert x.std(unbiased=True).item() == pytest.approx(1.4142135623730951, rel=1e-12)
 
 
-def test_a_bool_in_place_of_an_axis_is_the_correction():
+def test_var_and_std_take_a_bool_in_place_of_an_axis_for_the_correction():
     x = pb.tensor([[1.0, 2.0], [5.0, 9.0]])
     assert [t.tolist() for t in pb.var_mean(x, 0, False)] == [[4.0, 12.25], [3.0, 5.5]]
     assert pb.std_mean(x, unbiased=False)[0].item() == pytest.approx(np.std(x.numpy()))
@@ -414,7 +414,7 @@ def test_a_bool_in_place_of_an_axis_is_the_correction():
         x.var(True, True)
 
 
-def test_logarithms_of_complex_sums_are_the_principal_ones():
+def test_logsumexp_of_complex_numbers_is_the_principal_logarithm():
     z = pb.tensor([1 + 3j, 2 + 3j], dtype="complex128")
     expected = np.log(np.sum(np.exp(z.numpy())))
     np.testing.assert_allclose(pb.logsumexp(z).numpy(), expected)
@@ -422,5 +422,5 @@ def test_logarithms_of_complex_sums_are_the_principal_ones():
     assert pb.logsumexp(large).numpy() == pytest.approx(1000 + (5 - 2 * math.pi) * 1j)
 
 
-def test_no_difference_is_the_tensor_itself():
+def test_diff_of_order_0_leaves_out_what_stands_before():
     assert pb.diff(pb.ones(3), n=0, prepend=pb.ones(1)).shape == (3,)

@@ -309,7 +309,7 @@ def test_clamp_takes_numbers_tensors_and_one_bound():
     assert pb.tensor([1, 3]).clamp(min=1.5).tolist() == [1.5, 3.0]
 
 
-def test_clamping_in_place_by_a_tensor_is_recorded():
+def test_clamp_in_place_by_a_tensor_is_recorded():
     x = pb.tensor([-1.0, 0.5, 2.0], requires_grad=True)
     low = pb.tensor([0.0, 0.0, 3.0], requires_grad=True)
     y = x * 2

@@ -30,7 +30,7 @@ def same(ours, expected):
 
 # -- sorting --------------------------------------------------------------------------------------
 @every_library
-def test_equals_keep_their_order_both_ways_and_nan_is_the_largest(wrap):
+def test_sort_and_argsort_keep_equals_in_order_and_nan_last(wrap):
     x = leaf(TIES, wrap)
     up, down = pb.argsort(x), pb.argsort(x, descending=True)
     assert up.tolist() == [[1, 3, 0, 2], [2, 0, 1, 3], [3, 1, 0, 2]]
@@ -42,14 +42,14 @@ def test_equals_keep_their_order_both_ways_and_nan_is_the_largest(wrap):
     assert g.tolist() == [[2.0, 0.0, 3.0, 1.0], [5.0, 6.0, 4.0, 7.0], [10.0, 9.0, 11.0, 8.0]]
 
 
-def test_an_unstable_sort_gives_the_same_values():
+def test_sort_that_is_not_stable_gives_the_same_values():
     x = pb.asarray(TIES[:2])
     for descending in (False, True):
         order = pb.argsort(x, stable=False, descending=descending)
         same(pb.take_along_axis(x, order), pb.sort(x, descending=descending).numpy())
 
 
-def test_integers_and_bools_are_sorted_too():
+def test_sort_of_integers_and_bools():
     assert pb.sort(pb.tensor([3, -1, 2])).tolist() == [-1, 2, 3]
     least = pb.tensor([3, -128], dtype="int8")
     assert pb.sort(least, descending=True).tolist() == [3, -128]
@@ -114,7 +114,7 @@ def test_a_number_is_chosen_from_itself(name):
     assert pb.topk(x, 0).values.shape == (0,)
 
 
-def test_running_extremes_name_the_last_of_equals_and_keep_nan():
+def test_cummax_and_cummin_name_the_last_of_equals_and_keep_nan():
     x = leaf([1.0, 3.0, 2.0, 3.0, NAN, 5.0, NAN])
     values, indices = pb.cummax(x, 0)
     same(values, [1.0, 3.0, 3.0, 3.0, NAN, NAN, NAN])
@@ -124,7 +124,7 @@ def test_running_extremes_name_the_last_of_equals_and_keep_nan():
 
 # -- medians and quantiles ------------------------------------------------------------------------
 @every_library
-def test_a_median_is_nan_where_there_is_one_and_nanmedian_leaves_it_out(wrap):
+def test_median_is_nan_where_there_is_one_and_nanmedian_leaves_it_out(wrap):
     x = leaf([*TIES.tolist(), [NAN] * 4], wrap)
     assert pb.median(x, 1).indices.tolist() == [3, 0, 0, 0]
     same(pb.median(x, 1).values, [1.0, 3.0, NAN, NAN])
@@ -135,7 +135,7 @@ def test_a_median_is_nan_where_there_is_one_and_nanmedian_leaves_it_out(wrap):
     assert gradient(pb.nanmedian(x), x) == [half, [0.0] * 4, [0.0] * 4, [0.0] * 4]
 
 
-def test_the_median_of_integers_is_one_of_them():
+def test_median_of_integers_is_one_of_them():
     assert pb.median(pb.tensor([4, 1, 3, 2])).item() == 2
     assert pb.tensor([[4, 1, 3]]).median(1).values.tolist() == [3]
 
@@ -145,7 +145,7 @@ METHODS = ("linear", "lower", "higher", "midpoint", "nearest")
 
 @every_library
 @pytest.mark.parametrize("interpolation", METHODS)
-def test_quantiles_are_those_of_numpy_whatever_the_interpolation(interpolation, wrap):
+def test_quantile_is_that_of_numpy_whatever_the_interpolation(interpolation, wrap):
     values = np.random.default_rng(3).standard_normal((3, 6, 2))
     q = [0.0, 0.31, 0.5, 0.77, 1.0]
     x = leaf(values, wrap)
@@ -172,7 +172,7 @@ def test_nanquantile_is_that_of_the_numbers(wrap):
     ]
 
 
-def test_a_quantile_has_a_gradient_in_its_level_and_the_dtype_of_its_input():
+def test_quantile_has_a_gradient_in_its_level_and_the_dtype_of_its_input():
     x = pb.tensor([1.0, 2.0, 4.0, 8.0], requires_grad=True)
     q = pb.tensor([0.5, 0.75], dtype="float64", requires_grad=True)
     found = pb.quantile(x, q)
@@ -208,7 +208,7 @@ def test_nonzero_as_a_method_gives_rows_or_a_tuple():
 
 # -- sets and counts ------------------------------------------------------------------------------
 @every_library
-def test_each_nan_is_a_value_of_its_own_and_values_come_in_order(wrap):
+def test_unique_all_takes_each_nan_for_a_value_of_its_own(wrap):
     x = pb.asarray(wrap(np.array([NAN, 2.0, NAN, 2.0, 1.0])))
     found = pb.unique_all(x)
     assert type(found)._fields == ("values", "indices", "inverse_indices", "counts")
@@ -283,13 +283,13 @@ def test_unique_returns_which_and_how_many():
     assert flat[which].tolist() == ROWS.tolist()
 
 
-def test_runs_are_counted():
+def test_unique_consecutive_counts_runs():
     values, inverse, counts = pb.tensor(ROWS).unique_consecutive(True, True, dim=0)
     assert (values.tolist(), counts.tolist()) == ([[1, 0], [0, 1], [1, 0]], [1, 1, 2])
     assert inverse.tolist() == [0, 1, 2, 2]
 
 
-def test_a_histogram_takes_edges_and_weights():
+def test_histogram_takes_edges_and_weights():
     x, edges = pb.tensor([0.0, 1.0, 2.0, 4.0]), pb.tensor([0.0, 1.0, 4.0])
     assert pb.histogram(x, edges).hist.tolist() == [1.0, 3.0]
     weighted = pb.histogram(x, edges, weight=pb.tensor([1.0, 2.0, 3.0, 4.0]))
@@ -302,7 +302,7 @@ def test_the_edges_of_a_histogram_are_not_the_memory_of_those_given():
     assert (bins.tolist(), bins._version) == ([0.0, 1.0, 4.0], 0)
 
 
-def test_weights_of_integers_count_in_float64():
+def test_bincount_of_integer_weights_is_float64():
     counts = pb.bincount(pb.tensor([1, 1]), weights=pb.tensor([2, 3]))
     assert (counts.tolist(), counts.dtype) == ([0.0, 5.0], pb.float64)
 
