@@ -24,3 +24,16 @@ def cuda() -> Library:
     if not cuda_is_available():
         pytest.skip("no GPU that CuPy can use")
     return CUPY
+
+
+@pytest.fixture
+def no_collector():
+    """Run with the collector off; what is older than the test is no business of it.
+
+    It stays frozen: a collection costs what the tests so far have left, and there are hundreds.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.disable()
+    yield
+    gc.enable()

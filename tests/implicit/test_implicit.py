@@ -1,6 +1,5 @@
 """Solutions of equations: their values, and derivatives of the solution whatever found it."""
 
-import gc
 import weakref
 
 import numpy as np
@@ -207,20 +206,15 @@ def test_a_solution_inside_of_an_equation_is_differentiated_through():
     assert pb.grad(pb.grad(outer))(1.5) == pytest.approx(8.0)
 
 
+@pytest.mark.usefixtures("no_collector")
 def test_dropping_a_solution_frees_what_it_kept():
     w = pb.tensor(4.0, requires_grad=True)
-    collecting = gc.isenabled()
-    gc.disable()
-    try:
-        scale = w * 1.0
-        seen = weakref.ref(scale)
-        x = implicit.root(lambda x, scale: x * x - scale, 1.0, scale)
-        (g,) = pb.autograd.grad(x, w, create_graph=True)
-        del scale, x, g
-        assert seen() is None
-    finally:
-        if collecting:
-            gc.enable()
+    scale = w * 1.0
+    seen = weakref.ref(scale)
+    x = implicit.root(lambda x, scale: x * x - scale, 1.0, scale)
+    (g,) = pb.autograd.grad(x, w, create_graph=True)
+    del scale, x, g
+    assert seen() is None
 
 
 def test_closed_over_leaves_get_gradients():

@@ -4,7 +4,6 @@ The tests are drawn from the declarations: an operation that is declared is test
 test written for it but its reference value (a line in `_cases`).
 """
 
-import gc
 import inspect
 import re
 import weakref
@@ -194,13 +193,6 @@ def named_by_rules(case, tracked):
     return named - {"g"}  # always the gradient, also where an input has that name
 
 
-@pytest.fixture
-def gc_disabled():
-    gc.disable()
-    yield
-    gc.enable()
-
-
 KEEPING = [
     (case, tracked)
     for case in SMOOTH
@@ -209,7 +201,7 @@ KEEPING = [
 ]
 
 
-@pytest.mark.usefixtures("gc_disabled")
+@pytest.mark.usefixtures("no_collector")
 @pytest.mark.parametrize(("case", "tracked"), KEEPING, ids=str)
 def test_an_input_that_no_rule_of_a_tracked_input_names_is_not_kept(case, tracked):
     arrays = [host(t) for t in case.within(_cases.leaves(case.arrays()))]

@@ -2,7 +2,6 @@
 
 import copy
 import functools
-import gc
 import linecache
 import pickle
 import warnings
@@ -560,6 +559,7 @@ def test_the_call_of_an_operation_that_is_gone_says_so():
         call(leaf(1.0))
 
 
+@pytest.mark.usefixtures("no_collector")
 def test_what_forward_captured_is_freed_with_the_operation():
     def capturing():
         array = np.ones(3)
@@ -567,11 +567,7 @@ def test_what_forward_captured_is_freed_with_the_operation():
         op(pb.ones(3, requires_grad=True)).sum().backward()
         return weakref.ref(array)
 
-    gc.disable()
-    try:
-        assert capturing()() is None
-    finally:
-        gc.enable()
+    assert capturing()() is None
 
 
 # -- names -----------------------------------------------------------------------------------------

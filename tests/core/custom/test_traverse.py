@@ -33,6 +33,16 @@ def total(value):
     return result
 
 
+def collecting(rule):
+    """Return the operation `total` of one argument, whose gradient is `rule(g)`."""
+    return pb.autograd_function(
+        lambda ctx, items: total(items),
+        lambda ctx, g: {"items": rule(g)},
+        name="collect",
+        traverse=True,
+    )
+
+
 def numbered(value, g, counter=None):
     """Return the structure with the k-th tensor replaced by g * 10**k, other leaves by None."""
     counter = iter(range(100)) if counter is None else counter
@@ -222,14 +232,7 @@ def test_flags_are_one_an_argument_and_narrowed():
 
 
 def test_grad_with_respect_to_one_tensor_of_a_container():
-    @pb.autograd_function(traverse=True)
-    def f(ctx, items):
-        return total(items)
-
-    @f.backward
-    def _(ctx, g):
-        return {"items": {"a": g * 2.0, "b": g * 3.0}}
-
+    f = collecting(lambda g: {"a": g * 2.0, "b": g * 3.0})
     a, b = leaf(1.0), leaf(2.0)
     y = f({"a": a, "b": b})
     (gb,) = pb.autograd.grad(y, b)
@@ -252,14 +255,7 @@ def test_none_for_a_container_or_a_tensor_of_it_contributes_nothing():
 
 
 def test_the_same_tensor_twice_in_a_container_is_two_inputs():
-    @pb.autograd_function(traverse=True)
-    def f(ctx, items):
-        return total(items)
-
-    @f.backward
-    def _(ctx, g):
-        return {"items": [g, g * 10.0]}
-
+    f = collecting(lambda g: [g, g * 10.0])
     a = leaf(1.0)
     f([a, a]).backward()
     assert a.grad.item() == 11.0
@@ -333,56 +329,28 @@ WRONG = {
 
 @pytest.mark.parametrize("kind", WRONG)
 def test_a_wrong_structure_names_operation_and_argument(kind):
-    @pb.autograd_function(traverse=True)
-    def collect(ctx, items):
-        return total(items)
-
-    @collect.backward
-    def _(ctx, g):
-        return {"items": WRONG[kind](g)}
-
+    collect = collecting(lambda g: WRONG[kind](g))
     y = collect([leaf(1.0), [leaf(2.0), leaf(3.0)]])
     with pytest.raises(GradientError, match=r"collect.*'items'.*structure"):
         y.backward()
 
 
 def test_wrong_keys_of_a_dict_name_operation_and_argument():
-    @pb.autograd_function(traverse=True)
-    def collect(ctx, items):
-        return total(items)
-
-    @collect.backward
-    def _(ctx, g):
-        return {"items": {"weight": g, "bais": g * 10.0}}
-
+    collect = collecting(lambda g: {"weight": g, "bais": g * 10.0})
     w, b = leaf(1.0), leaf(2.0)
     with pytest.raises(GradientError, match=r"collect.*'items'.*structure.*'bias'"):
         collect({"weight": w, "bias": b}).backward()
 
 
 def test_gradients_of_a_dict_are_matched_by_key_in_any_order():
-    @pb.autograd_function(traverse=True)
-    def collect(ctx, items):
-        return total(items)
-
-    @collect.backward
-    def _(ctx, g):
-        return {"items": {"bias": g * 10.0, "weight": g}}
-
+    collect = collecting(lambda g: {"bias": g * 10.0, "weight": g})
     w, b = leaf(1.0), leaf(2.0)
     collect({"weight": w, "bias": b}).backward()
     assert (w.grad.item(), b.grad.item()) == (1.0, 10.0)
 
 
 def test_a_wrong_shape_inside_a_container_names_the_argument():
-    @pb.autograd_function(traverse=True)
-    def collect(ctx, items):
-        return total(items)
-
-    @collect.backward
-    def _(ctx, g):
-        return {"items": [g, pb.ones(3, dtype=pb.float64)]}
-
+    collect = collecting(lambda g: [g, pb.ones(3, dtype=pb.float64)])
     with pytest.raises(GradientError, match=r"collect.*'items.*\(\), got \(3,\)"):
         collect([leaf(1.0), leaf(2.0)]).backward()
 

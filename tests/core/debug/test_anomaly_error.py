@@ -1,6 +1,5 @@
 """The fields of AnomalyError: where it was found, by which operation, in which argument."""
 
-import gc
 import pickle
 import warnings
 
@@ -11,14 +10,6 @@ from tests.core.debug.detecting import INF, NAN, detecting, error_of, leaf, tens
 import pullback as pb
 from pullback.core.graph.node import AccumulateGrad
 from pullback.errors import AnomalyError, GradientError
-
-
-@pytest.fixture
-def gc_disabled():
-    gc.collect()
-    gc.disable()
-    yield
-    gc.enable()
 
 
 def fields(error):
@@ -220,7 +211,7 @@ def kept_error(program, *args):
         return error.with_traceback(None)
 
 
-@pytest.mark.usefixtures("gc_disabled")  # by reference counting alone
+@pytest.mark.usefixtures("no_collector")  # by reference counting alone
 def test_the_node_is_none_once_the_graph_is_gone():
     y = pb.sqrt(leaf([4.0, 0.0]))
     error = kept_error(lambda y: y.sum().backward(), y)
@@ -230,7 +221,7 @@ def test_the_node_is_none_once_the_graph_is_gone():
     assert fields(error) == ("sqrt", "backward", "x", (1,), "")
 
 
-@pytest.mark.usefixtures("gc_disabled")
+@pytest.mark.usefixtures("no_collector")
 def test_the_node_of_a_leaf_is_none_once_the_leaf_is_gone():
     x = leaf([NAN])
     error = kept_error(lambda x: x * 2.0, x)
@@ -239,7 +230,7 @@ def test_the_node_of_a_leaf_is_none_once_the_leaf_is_gone():
     assert error.node is None
 
 
-@pytest.mark.usefixtures("gc_disabled")
+@pytest.mark.usefixtures("no_collector")
 def test_a_graph_that_was_made_within_the_program_is_gone_with_its_frames():
     error = kept_error(root_of_zero)
     assert error.node is None

@@ -25,15 +25,7 @@ OPERATIONS = {
 }
 
 
-@pytest.fixture
-def gc_disabled():
-    gc.collect()
-    gc.disable()
-    yield
-    gc.enable()
-
-
-@pytest.mark.usefixtures("gc_disabled")
+@pytest.mark.usefixtures("no_collector")
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_a_recorded_operation_makes_few_objects_that_the_collector_tracks(name):
     call, most = OPERATIONS[name]
@@ -47,7 +39,7 @@ def test_a_recorded_operation_makes_few_objects_that_the_collector_tracks(name):
     assert all(t.requires_grad for t in kept)
 
 
-@pytest.mark.usefixtures("gc_disabled")
+@pytest.mark.usefixtures("no_collector")
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_dropping_the_results_frees_all_of_them(name):
     call, _ = OPERATIONS[name]
