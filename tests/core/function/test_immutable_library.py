@@ -35,7 +35,7 @@ class Frozen:
         return Frozen(self._values[bare(index)])
 
     @property
-    def mT(self):
+    def mT(self):  # noqa: N802 (the standard's name)
         return Frozen(self._values.mT)
 
 
