@@ -218,9 +218,11 @@ def _disagrees(session: Session, line: Line) -> bool:
         seeds = session.split(along)
         got = coordinates(session.vjp(seeds)[i])
         if not np.isfinite(got[line.direction != 0]).all():
-            # It is absent at this point alone, and not since values are beyond what it is for.
+            # It is absent at this point alone, though forward is smooth as equal values part, and
+            # not since values are beyond what it is for.
             near = coordinates(_nearby(session, apart=True).gradients()[i])
-            known = smooth.all() and not session.options.guessed
+            parting = next(other for other in session.directions if other.argument == i)
+            known = (smooth & ~parting.slope.kink).all() and not session.options.guessed
             return bool(known and np.isfinite(near).all())
         if session.agrees(line, got, seeds, float(np.abs(along)[smooth] @ noise[smooth])):
             return False
