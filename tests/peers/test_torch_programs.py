@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from tests.operations import linear
 
 import pullback as pb
 
@@ -10,28 +11,6 @@ pytestmark = pytest.mark.peers
 
 
 # -- the operations, in pullback ------------------------------------------------------------------
-
-
-@pb.autograd_function
-def linear(ctx, input, weight, bias=None):
-    ctx.save_for_backward(input=input, weight=weight, bias=bias)
-    output = input.mm(weight.t())
-    if bias is not None:
-        output = output + bias.unsqueeze(0).expand_as(output)
-    return output
-
-
-@linear.backward
-def _(ctx, grad_output):
-    s = ctx.saved_variables
-    grads = {"input": None, "weight": None, "bias": None}
-    if ctx.needs_input_grad.input:
-        grads["input"] = grad_output.mm(s.weight)
-    if ctx.needs_input_grad.weight:
-        grads["weight"] = grad_output.t().mm(s.input)
-    if s.bias is not None and ctx.needs_input_grad.bias:
-        grads["bias"] = grad_output.sum(dim=0)
-    return grads
 
 
 @pb.autograd_function

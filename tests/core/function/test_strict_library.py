@@ -10,6 +10,7 @@ import functools
 import array_api_strict
 import numpy as np
 import pytest
+from tests.operations import linear_backward, linear_forward
 
 import pullback as pb
 from pullback.errors import DeviceError
@@ -74,25 +75,7 @@ def program(run):
 
 # -- the programs of the reference -----------------------------------------------------------------
 def linear_of(make):
-    def forward(ctx, input, weight, bias=None):
-        ctx.save_for_backward(input=input, weight=weight, bias=bias)
-        output = input.mm(weight.t())
-        if bias is not None:
-            output = output + bias.unsqueeze(0).expand_as(output)
-        return output
-
-    def backward(ctx, grad_output):
-        s = ctx.saved_variables
-        grads = {"input": None, "weight": None, "bias": None}
-        if ctx.needs_input_grad.input:
-            grads["input"] = grad_output.mm(s.weight)
-        if ctx.needs_input_grad.weight:
-            grads["weight"] = grad_output.t().mm(s.input)
-        if s.bias is not None and ctx.needs_input_grad.bias:
-            grads["bias"] = grad_output.sum(dim=0)
-        return grads
-
-    return make.watched(forward, backward)
+    return make.watched(linear_forward, linear_backward)
 
 
 @program
