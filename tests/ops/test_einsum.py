@@ -159,13 +159,6 @@ def test_more_than_52_subscripts_are_refused():
         pb.einsum(f"{letters}...,{letters.upper()}...,...", many, many, pb.ones((1,)))
 
 
-def test_the_equation_comes_first():
-    with pytest.raises(pb.errors.ArgumentTypeError, match="einsum: an equation such as"):
-        pb.einsum(pb.ones((2,)), "i")
-    with pytest.raises(pb.errors.ArgumentTypeError, match="operands"):
-        pb.einsum("i", [1.0, 2.0])
-
-
 TENSORDOT = {
     "too many axes": (3, pb.errors.ArgumentError, "from 0 to 2"),
     "negative": (-1, pb.errors.ArgumentError, "from 0 to 2"),

@@ -326,11 +326,6 @@ def test_a_number_is_read_and_written_along_its_dimension_0(name, value, slope):
         assert by_index(name, x, pb.tensor([0])).item() == value
 
 
-def test_a_number_has_one_place_only():
-    with pytest.raises(ValueError, match="an index of one element for a 0-d tensor required"):
-        pb.tensor(1.0).index_select(0, pb.tensor([0, 0]))
-
-
 # -- extremes at one place -------------------------------------------------------------------------
 def test_scatter_reduce_shares_the_gradient_of_ties():
     x, src, index = leaf([2.0, 0.0]), leaf([2.0, 2.0, 1.0]), pb.tensor([0, 0, 1])

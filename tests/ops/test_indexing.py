@@ -218,27 +218,6 @@ def test_writing_where_a_mask_holds_nowhere_is_no_change():
     assert x.grad.tolist() == pytest.approx([1 / 4, 1 / 6])
 
 
-def test_writing_where_a_mask_holds_somewhere_is_a_change():
-    x = pb.tensor([4.0, 9.0], requires_grad=True)
-    root = x.sqrt()
-    root[root > 2.5] = 7.0
-    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
-        root.sum().backward()
-
-
-def test_writing_nothing_is_refused_where_writing_is():
-    leaf = pb.tensor([4.0, 9.0], requires_grad=True)
-    with pytest.raises(RuntimeError, match="leaf Variable that requires grad"):
-        leaf[leaf < 0] = 7.0
-    with pytest.raises(IndexError):
-        (leaf * 1)[pb.tensor([False])] = 7.0
-
-
-def test_a_0d_tensor_cannot_be_iterated_over():
-    with pytest.raises(TypeError, match=r"^iteration: at least 1 dimension required"):
-        iter(pb.tensor(1.0))
-
-
 # -- initial gradients and writes ------------------------------------------------------------------
 @pytest.mark.case("NU4")
 @pytest.mark.parametrize("index", [0, slice(3, 5), ...], ids=str)

@@ -269,13 +269,6 @@ def test_the_gradients_of_one_factor_at_a_time_add_up(function, shape):
     assert all(part.any() for part in parts)
 
 
-def test_qr_asks_for_independent_columns_where_it_is_differentiated():
-    x = leaf([[1.0, 0.0], [0.0, 0.0]])
-    q, _ = linalg.qr(x)
-    with pytest.raises(errors.ArgumentError, match="qr: linearly independent columns required"):
-        pb.autograd.grad(q.sum(), x)
-
-
 def test_factors_that_were_changed_in_place_are_not_used():
     for function in (linalg.eigh, linalg.svd, linalg.qr):
         x = leaf([[2.0, 1.0], [1.0, 3.0]])
@@ -420,14 +413,6 @@ def test_products_that_are_not_square():
     close(x.numpy(), result.numpy())
 
 
-def test_an_in_place_product_that_does_not_fit_is_refused():
-    one = pb.eye(2)
-    with pytest.raises(errors.DTypeError, match="addmm_: a result of shape"):
-        pb.ones((2, 2), dtype="int64").addmm_(one, one)
-    with pytest.raises(errors.DTypeError, match="use baddbmm"):
-        pb.ones((2,)).baddbmm_(one[None], one[None])
-
-
 def test_a_cross_product_along_an_axis_from_the_front():
     x, y = np.random.default_rng(0).standard_normal((2, 3, 2))
     close(linalg.cross(pb.asarray(x), pb.asarray(y), axis=0).numpy(), np.cross(x, y, axis=0))
@@ -555,15 +540,6 @@ def test_eigenvectors_have_two_derivatives_of_the_phase_that_lapack_gives_them(t
     rng = np.random.default_rng(0)
     x = pb.tensor(rng.normal(size=(4, 4)) + turn * rng.normal(size=(4, 4)), requires_grad=True)
     assert pb.check.gradcheck(of_eigenvectors, (x,))
-
-
-def test_eigenvalues_of_a_matrix_without_a_basis_of_eigenvectors_have_no_gradient():
-    x = pb.tensor([[1.0, 1.0], [0.0, 1.0]], requires_grad=True)
-    total = pb.real(pb.linalg.eigvals(x)).sum()
-    with pytest.raises(
-        errors.ArgumentError, match="eig: matrices with a basis of eigenvectors required"
-    ):
-        total.backward()
 
 
 def test_numpys_eig_of_a_tensor_is_real_where_numpys_is():

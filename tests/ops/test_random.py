@@ -153,11 +153,6 @@ def test_small_floats_never_round_up_to_one():
     assert pb.rand(5000, dtype="float16").numpy().max() < 1
 
 
-def test_a_generator_must_be_one():
-    with pytest.raises(TypeError, match=r"generator must be a pullback\.Generator, got int"):
-        pb.rand(2, generator=3)
-
-
 def test_threads_may_draw_from_the_default_generator():
     pb.manual_seed(0)
     drawn = []

@@ -77,11 +77,6 @@ def test_complex_numbers_are_refused_as_either_argument(name):
             getattr(pb, name)(*arguments)
 
 
-def test_polygamma_refuses_complex_numbers():
-    with pytest.raises(DTypeError, match=r"^polygamma: real numbers required, got complex64"):
-        pb.polygamma(1, pb.tensor([1j]))
-
-
 @pytest.mark.parametrize("name", [*OF_SCIPY, "sinc", "logit"])
 def test_half_precision_stays_half_precision(name):
     x = pb.tensor([0.5], dtype="float16", requires_grad=True)
