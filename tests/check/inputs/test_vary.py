@@ -57,6 +57,10 @@ def longer(x, n=None):
     return x if n is None or n <= len(x) else pb.concatenate([x, x]) * n
 
 
+def correlated(x, matrix=None):
+    return x if matrix is None else x @ pb.asarray(matrix) @ x
+
+
 def full(x, clause=None):
     return x * 2.0 if clause == "full" else x
 
@@ -75,7 +79,11 @@ def mode(x, near: Literal["near", "far"] = "near"):
         (lambda x, by=2.0: x * by, (X,), ["`by` = 3.0"]),
         (lambda x, by=2.0: x * by, (X, 5.0), ["`by` = 7.5"]),
         (lambda x, by=0.0: x * by, (X,), ["`by` = 0.35"]),
-        (lambda x, n=2: x * n, (X,), ["`n` = 3", "`n` = 1"]),
+        (lambda x, n=2: x * n, (X,), ["`n` = 3", "`n` = 1", "`n` = -2"]),
+        (lambda x, n=2: x[::n], (X,), ["`n` = 3", "`n` = 1"]),
+        (lambda x, n=(): x * (1 + sum(n)), (X,), ["`n` = (0,)", "`n` = (1,)", "`n` = (0, 1)"]),
+        (lambda x, way="log": x.log() if way == "log" else x, (abs(X),), ["`way` = 'other'"]),
+        (lambda x, way="plain": -x if way == "plain" else x.log(), (X,), ["`way` = 'other'"]),
         (lambda x, kind=Kind.ADD: x * kind.value, (X,), [f"`kind` = {Kind.MULTIPLY!r}"]),
         (mode, (X,), ["`near` = 'far'"]),
         (how, (X,), ["`way` = 'stretched'"]),
@@ -86,6 +94,7 @@ def mode(x, near: Literal["near", "far"] = "near"):
         (lambda x, n=0: x * (n or 2), (X,), ["`n` = 1", "`n` = 3", "`n` = -1"]),
         (lambda x, b=None: x if b is None else x + b, (X,), ["`b` given"]),
         (lambda x, b=None: x if b is None else x + b, (X, X), ["`b` left out"]),
+        (correlated, (X[0],), ["`matrix` given"]),
         (lambda x, k=None: x if k is None else x[k], (X,), ["`k` given"]),
         (lambda x, pair=[0.5, 2.0]: x * pair[0], (X,), ["`pair` = [0.75, 1.6]"]),
     ],

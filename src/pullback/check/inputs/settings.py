@@ -19,7 +19,14 @@ from typing import Any, Literal
 
 import numpy as np
 
-from pullback.check.inputs.arguments import Change, Inputs, results_of, taken
+from pullback.check.inputs.arguments import (
+    NO_RESULT,
+    NOT_FINITE,
+    Change,
+    Inputs,
+    results_of,
+    taken,
+)
 from pullback.check.repair.source import definition_of
 from pullback.check.values import Array, holds_numbers, host
 from pullback.core.custom import pytree as tree
@@ -55,12 +62,14 @@ def other_settings(fn: Callable[..., Any], inputs: Inputs) -> Iterator[Change]:
             new = not any(type(v) is type(other) and v == other for v in seen)
             change = partial(_put, fn, name, other)
             seen.append(other)
-            if new and results_of(fn, change(inputs)):
-                gone = "given" if value is None else "left out" if holds_numbers(value) else ""
-                what = f"`{name}` " + (gone or f"= {other!r} in place of {value!r}")
-                yield Change(what, name, change)
-                if value is None or type(value) is float:  # one of them is enough
-                    break
+            found = taken(fn, change(inputs)) if new else NO_RESULT
+            if isinstance(found, str) and found != NOT_FINITE:  # it may be at other values
+                continue
+            gone = "given" if value is None else "left out" if holds_numbers(value) else ""
+            what = f"`{name}` " + (gone or f"= {other!r} in place of {value!r}")
+            yield Change(what, name, change)
+            if found != NOT_FINITE and (value is None or type(value) is float):
+                break  # one of them is enough
 
 
 def _put(fn: Callable[..., Any], name: str, value: Any, inputs: Inputs) -> Inputs:
@@ -94,9 +103,11 @@ def _others(
             results_of(fn, inputs), results_of(fn, _put(fn, name, other_end, inputs))
         ):  # it is an axis
             return [other_end, *range(rank), *range(-rank, 0)]
-        fewer = (3, -1) if value == 0 else (value - 1,) if value > 1 else (-value,) * (value < 0)
-        numbers = (value + 1, *fewer)  # a step of 0 may never end
-        return [n for n in numbers if not _stands_apart(value, n, inputs)]
+        calls = [_put(fn, name, n, inputs) for n in (value, 0, -value)]
+        shapes = {tuple(a.shape for a in results_of(fn, call)) for call in calls}
+        signed = (-value,) * (len(shapes) == 1)  # neither a length nor a step
+        fewer = (3, -1) if value == 0 else (value - 1,) * (value > 1) + signed
+        return [n for n in (value + 1, *fewer) if not _stands_apart(value, n, inputs)]
     if isinstance(value, float) and np.isfinite(value):
         return _floats(value)
     if isinstance(value, (tuple, list)):
@@ -126,7 +137,9 @@ def _floats(value: float) -> tuple[float, ...]:
 
 def _sequences(values: list[Any], rank: int) -> Iterator[list[Any]]:
     kinds = {*map(type, values)}
-    if kinds == {int}:
+    if not kinds:
+        yield from ([0], [1], [0, 1])
+    elif kinds == {int}:
         if any(v >= k for k, v in enumerate(values)):  # else each comes after what it names
             yield from map(list, itertools.islice(itertools.permutations(values), 1, _ORDERS))
             yield [v + 1 for v in values]
@@ -166,18 +179,20 @@ def _in_place_of_none(
 ) -> Iterator[Any]:
     """Yield values of an argument that is left out, the likeliest first.
 
-    An array of which backward has a gradient, then words, numbers and masks; those that both passes
-    take and that make a difference: no more shows that they are meant.
+    An array of which backward has a gradient, words, numbers, masks, then constant arrays; those
+    that both passes take and that make a difference: no more shows that they are meant.
     """
     outputs, rng = results_of(fn, inputs), np.random.default_rng(0)
     shapes = [a.shape for a in (*outputs, *_arrays(inputs)) if a.ndim]
     shapes = list(dict.fromkeys(s for full in shapes for s in (full, full[-1:], full[:1])))
     arrays: list[Any] = [rng.uniform(0.5, 1.5, shape) for shape in shapes]
+    sides = dict.fromkeys(length for shape in shapes for length in shape if length > 1)
+    constants = [*arrays, *(0.4 ** np.abs(np.subtract.outer(range(n), range(n))) for n in sides)]
     if any(getattr(v, "requires_grad", False) for v in tree.leaves((inputs.args, inputs.kwargs))):
         arrays = [box(array).requires_grad_() for array in arrays]
     masks = [np.resize([True, False, True], shape) for shape in shapes]
     longer = sorted({length + 2 for shape in shapes for length in shape}, reverse=True)
-    for k, value in enumerate((*arrays, *words, 0.4, 2, 1, 0, -1, *longer, *masks)):
+    for k, value in enumerate((*arrays, *words, 0.4, 2, 1, 0, -1, *longer, *masks, *constants)):
         found = taken(fn, _put(fn, name, value, inputs))
         if isinstance(found, str) or _same(outputs, found[1].values()):
             continue
