@@ -37,7 +37,7 @@ WRONG = {
             lambda g, a, b: (3 * g * (a - b) ** 2 + g * (a != b), -3 * g * (a - b) ** 2),
         ),
         (X, X + 0.7),
-        "other values of",
+        "all where a == b",
     ),
     "another limit and values between the two": (
         op(

@@ -106,6 +106,10 @@ def test_a_setting_is_varied_by_its_type(fn, args, expected):
 
 
 # -- values ----------------------------------------------------------------------------------------
+def in_order(x, *rest):
+    return x.cumsum(-1) if x.ndim else x * 1.0
+
+
 SPD = np.array([[2.0, 1.0, 0.2], [1.0, 3.0, -0.4], [0.2, -0.4, 1.5]])
 
 
@@ -117,7 +121,6 @@ SPD = np.array([[2.0, 1.0, 0.2], [1.0, 3.0, -0.4], [0.2, -0.4, 1.5]])
         (SPD, lambda a: np.allclose(a, a.T) and (np.linalg.eigvalsh(a) > 0).all()),
         (np.array([0.3, 0.9, 0.0]), lambda a: ((a >= 0) & (a <= 1)).all()),
         (np.array([3.0, 0.7, 1.9]), lambda a: (a > 0).all()),
-        (np.array([-3.0, -0.7]), lambda a: (a < 0).all()),
         (np.array([2, 0, 5, 5]), lambda k: k.min() >= 0 and k.max() <= 5),
         (np.array([0, 0, 2, 5]), lambda k: (np.diff(k) >= 0).all()),
         (np.array([2, 0, 1]), lambda k: sorted(k) == [0, 1, 2]),
@@ -131,7 +134,39 @@ SPD = np.array([[2.0, 1.0, 0.2], [1.0, 3.0, -0.4], [0.2, -0.4, 1.5]])
 def test_what_an_array_is_it_stays(array, holds):
     floats = array if array.dtype.kind in "fc" else np.ones((3, 2))
     others = () if floats is array else (array,)
-    assert all(holds(args[-1]) for args in drawn(floats, *others))
+    assert all(holds(args[-1]) for args in drawn(floats, *others, fn=in_order))
+
+
+@pytest.mark.parametrize(
+    ("fn", "array", "both"),
+    [
+        (lambda x: x * 1.0, [3.0, 0.7, 1.9], False),
+        (lambda x: x.abs(), [3.0, 0.7, 1.9], True),
+        (lambda x: x.abs().log(), [3.0, 0.7, 1.9], False),
+        (lambda x: x * 1.0, [-3.0, -0.7, -1.9], True),
+        (lambda x: (-x).log(), [-3.0, -0.7, -1.9], False),
+    ],
+)
+def test_values_of_one_sign_get_the_other_where_forward_shows_that_it_is_meant(fn, array, both):
+    signs = {s for (x,) in drawn(np.array(array), fn=fn) for s in np.sign(x).tolist()}
+    assert (len(signs) > 1) == both
+
+
+def test_values_that_rise_by_chance_get_another_order():
+    rising, other = np.array([0.4, 1.3, 2.1, 4.0]), np.array([0.3, 0.2, 0.9, 0.1])
+    calls = drawn(rising, other, fn=lambda x, y: x * y)
+    assert any((np.diff(x) < 0).any() for x, _ in calls)
+
+
+def test_single_numbers_become_equal():
+    calls = drawn(np.array(1.3), np.array(4.2), fn=lambda x, y: x * y)
+    assert any(x == y for x, y in calls)
+
+
+def test_a_matrix_that_is_orthogonal_and_symmetric_gets_others_that_are_orthogonal():
+    calls = [m for _, m in drawn(X, np.diag([-1.0, -1.0, 1.0]), fn=lambda x, m: x @ m)]
+    assert all(np.allclose(m @ m.T, np.eye(3)) for m in calls)
+    assert not all(np.allclose(m, m.T) for m in calls)
 
 
 def test_values_that_have_bounds_keep_them():
@@ -140,7 +175,8 @@ def test_values_that_have_bounds_keep_them():
 
 
 def test_values_stay_within_the_table_that_they_are_looked_up_in():
-    for x, knots in drawn(X, np.array([-2.0, 0.0, 1.0, 4.0])):
+    calls = drawn(X, np.array([-2.0, 0.0, 1.0, 4.0]), fn=lambda x, knots: x * in_order(knots).sum())
+    for x, knots in calls:
         assert knots[0] <= x.min() <= x.max() <= knots[-1]
 
 

@@ -109,7 +109,6 @@ _ROWS = (
         _symmetric_part,
         square=True,
     ),
-    Domain("symmetric", _symmetric, _is_symmetric, _symmetric_part, square=True),
     Domain(
         "rotation",
         _rotation,
@@ -124,6 +123,7 @@ _ROWS = (
         _nearest_orthogonal,
         square=True,
     ),
+    Domain("symmetric", _symmetric, _is_symmetric, _symmetric_part, square=True),
     Domain(
         "simplex",
         lambda normal: np.exp(normal / 2) / np.exp(normal / 2).sum(-1, keepdims=True),

@@ -1,9 +1,9 @@
 """Calls that differ from the user's: other settings one by one, then several things at random.
 
-Other values of an array keep what the array is: sorted, a simplex, symmetric, within 0 and 1,
-positive, within the table it is looked up in. All else is stretched, moved, put in another order,
-of another size and sign, with equal ones and zeros among them; indices and masks are drawn anew.
-Must not know how a call is checked.
+Other values of an array keep what the array is: sorted, if forward does not take any order, a
+simplex, symmetric, within 0 and 1, positive, within the table it is looked up in. All else is
+stretched, moved, put in another order, of another size and sign, with equal ones and zeros among
+them; indices and masks are drawn anew. Must not know how a call is checked.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from pullback.check.subject import labels_of
 from pullback.check.values import Array, holds_numbers, host, in_place_of, points_into
 from pullback.core.custom import pytree as tree
 
-_DRAWS = 80
-_OFTEN, _SELDOM = 0.6, 0.15
+_DRAWS = 40
+_OFTEN, _SOMETIMES, _SELDOM = 0.6, 0.4, 0.15
 _SETTINGS = (0.4, 0.45, 0.15)  # how often none, one and two of them differ
 _INSIDE = 1e-3  # of an interval: how close to its ends values are
 _FAR = 1e3
@@ -53,11 +53,11 @@ def vary(fn: Callable[..., Any], inputs: Inputs, seed: int = 0) -> Iterator[tupl
         for k in rng.permutation(len(settings))[:count]:
             chosen.setdefault(settings[k].name, settings[k])
         numbers = _numbers([inputs, *(change.put(inputs) for change in chosen.values())])
-        others, has_zero = [], False
+        others, drawn = [], dict[str, Array]()
         for name, drawer in drawers.items():
-            other = drawer(numbers, has_zero) if rng.random() < _OFTEN else None
+            other = drawer(numbers, drawn) if rng.random() < _OFTEN else None
             if other is not None and name not in chosen:
-                has_zero |= bool((other == 0).any())  # 0 / 0 is no mistake
+                drawn[name] = other
                 what = f"{_difference(drawer.array, other)} `{name}`"
                 others.append(Change(what, name, partial(replaced, fn, name, other)))
         if chosen or others:
@@ -106,22 +106,44 @@ def drawers_of(
 ) -> dict[str, Drawer]:
     """Return what draws other values of each argument that may have some."""
     labels = labels_of(fn, inputs.args, inputs.kwargs)
-    leaves = dict(zip(labels, tree.leaves((inputs.args, inputs.kwargs)), strict=False))
-    arrays = {name: host(v) for name, v in leaves.items() if holds_numbers(v)}
-    stay = _parts_of_one(arrays)
-    found: dict[str, Drawer] = {}
-    for name, value in leaves.items():
-        if isinstance(value, float) and _SMALLEST < abs(value) < np.inf and "[" not in name:
-            found[name] = Drawer(np.array([value]), [], rng)
-        elif name in arrays and arrays[name].size and name not in stay:
-            others = [a for key, a in arrays.items() if key != name]
-            bounded = name.split("[")[0] in inputs.bounded
-            word = inputs.domains.get(name, "")
-            found[name] = drawer = Drawer(arrays[name], others, rng, word, bounded)
-            positive = not drawer.word and (drawer.low, drawer.high) == (0.0, np.inf)
-            if positive and _has_kink_at_zero(fn, inputs, name, arrays[name]):
-                drawer.low = -np.inf
+    arrays: dict[str, Array] = {}
+    for name, value in zip(labels, tree.leaves((inputs.args, inputs.kwargs)), strict=False):
+        if holds_numbers(value) and host(value).size:
+            arrays[name] = np.atleast_1d(host(value))
+        elif isinstance(value, float) and _SMALLEST < abs(value) < np.inf and "[" not in name:
+            arrays[name] = np.array([value])
+    kept = {n for n in arrays if n in inputs.domains or n.split("[")[0] in inputs.bounded}
+    words = {name: inputs.domains.get(name) or _word(a) for name, a in arrays.items()}
+    for name in arrays.keys() - kept:
+        if words[name] == "sorted" and _takes_any_order(fn, inputs, arrays[name]):
+            words[name] = ""
+    stay, found = _parts_of_one(arrays), dict[str, Drawer]()
+    for name in (n for n in arrays if n not in stay):
+        others = {key: a for key, a in arrays.items() if key != name}
+        tables = [a for key, a in others.items() if words[key] == "sorted"]
+        limits = _limits(arrays[name], tables, name in kept)
+        if not words[name] and _goes_through_zero(fn, inputs, name, arrays[name], limits):
+            limits = -np.inf, np.inf
+        found[name] = Drawer(arrays[name], others, rng, words[name], limits, name in kept)
     return found
+
+
+def _takes_any_order(fn: Callable[..., Any], inputs: Inputs, array: Array) -> bool:
+    """Return whether a sorted array is so by chance.
+
+    Then the results are the same ones if all arrays of its length are in another order.
+    """
+    order = np.random.default_rng(0).permutation(array.shape[-1])
+
+    def put(value: Any) -> Any:
+        own = host(value) if holds_numbers(value) else np.empty(())
+        axes = [axis for axis, length in enumerate(own.shape) if length == order.size]
+        return in_place_of(value, np.take(own, order, axes[-1])) if axes else value
+
+    args, kwargs = tree.map_leaves(put, (inputs.args, inputs.kwargs))
+    runs = [taken(fn, call) for call in (inputs, inputs._replace(args=args, kwargs=kwargs))]
+    both = [np.sort(joined(run[1].values())) for run in runs if not isinstance(run, str)]
+    return len({r.shape for r in both}) == 1 < len(both) and np.allclose(both[0], both[1])
 
 
 def _parts_of_one(arrays: Mapping[str, Array]) -> set[str]:
@@ -145,25 +167,23 @@ class Drawer:
     def __init__(
         self,
         array: Array,
-        others: Sequence[Array],
+        others: Mapping[str, Array],
         rng: np.random.Generator,
-        word: str = "",
-        bounded: bool = False,
+        word: str,
+        limits: tuple[float, float],
+        kept: bool,
     ) -> None:
-        self.array, self.rng = np.atleast_1d(array), rng
-        self.word = word or _word(self.array)
-        rows = self.array.reshape(-1, self.array.shape[-1])
+        self.array, self.rng, self.word = array, rng, word
+        self.low, self.high = limits
+        rows = array.reshape(-1, array.shape[-1])
         self.repeats = any(np.unique(row).size < row.size for row in rows)
-        self.peers = [a for a in others if a.shape == array.shape and a.dtype.kind == "f"]
-        # An index of each value, of which none is repeated, as in a scatter: it stays so.
-        own = any(a.shape == self.array.shape and a.dtype.kind in "fc" for a in others)
-        order = array.size > 2 and np.array_equal(np.sort(self.array), np.arange(array.size))
-        self.is_order = not self.repeats and (own or bounded or order)
-        floats = [a for a in others if a.dtype.kind == "f" and a.size]
-        self.low, self.high = _limits(self.array, floats, bounded)
+        order = array.size > 2 and np.array_equal(np.sort(array), np.arange(array.size))
+        self.is_order = order or (kept and not self.repeats)
+        like = array.shape, array.dtype
+        self.peers = {name: a for name, a in others.items() if (a.shape, a.dtype) == like}
 
-    def __call__(self, numbers: Sequence[float], has_zero: bool) -> Array | None:
-        """Return other values, None where they stay as they are."""
+    def __call__(self, numbers: Sequence[float], drawn: Mapping[str, Array]) -> Array | None:
+        """Return other values beside those drawn so far, None where they stay as they are."""
         array, kind = self.array, self.array.dtype.kind
         if kind == "f" and not np.isfinite(array).all():
             return None
@@ -178,7 +198,7 @@ class Drawer:
                 other = array * np.exp(1j * self.rng.normal(size=array.shape))
             else:
                 other = self._real(numbers)
-                other = self._equal(other, has_zero) if self.rng.random() < 0.3 else other
+                other = self._equal(other, drawn) if self.rng.random() < _SOMETIMES else other
             other = np.asarray(other).astype(array.dtype)
         empty = kind == "b" and (other.all() or not other.any())  # of nothing, a mean is undefined
         same = np.array_equal(other, array) or not np.isfinite(other).all()
@@ -194,7 +214,7 @@ class Drawer:
             ranks = rng.random((*array.shape[:-1], numbers.size)).argsort(axis=-1)
             other = numbers[ranks[..., : array.shape[-1]]]
         else:
-            other = rng.integers(int(array.min()), int(array.max()) + 1, array.shape)
+            other = np.asarray(rng.integers(int(array.min()), int(array.max()) + 1, array.shape))
         rises = (np.diff(array, axis=-1) >= 0).all() and not self.is_order
         return np.asarray(np.sort(other, axis=-1) if rises else other)
 
@@ -216,36 +236,40 @@ class Drawer:
             a, b = rng.choice([0.4, 1.0, 2.5], 2)
             share = np.clip(rng.beta(a, b, array.shape), _INSIDE, 1 - _INSIDE)
             return np.asarray(self.low + (self.high - self.low) * share)
-        if array.size == 1 or rng.random() < 0.5:  # one is a scale or an exponent
+        one = array.size == 1  # a scale or an exponent
+        if one or rng.random() < 0.5:
             other = other * rng.lognormal(0.0, 0.7, array.shape)
-        if array.size == 1:
-            return other
-        if rng.random() < 0.4:
+        if not one and rng.random() < 0.4:
             other = other * (_FAR if rng.random() < _SELDOM else 10.0 ** rng.uniform(-1.5, 1.5))
-        if rng.random() < 0.4:
+        if not one and rng.random() < 0.4:
             spread = float(np.ptp(array)) or float(np.abs(array).max()) or 1.0
             by = spread * rng.uniform(-1.0, 1.0)
             if numbers and rng.random() < 0.3:
                 by = rng.choice(numbers) - float(other.mean())
             other = other + by
-        if self.low < 0 < self.high and rng.random() < 0.3:
-            other = other * rng.choice([-1.0, 1.0], array.shape)
+        if self.low < 0 < self.high and rng.random() < 0.3:  # all of one sign, or of both
+            signs = rng.choice([-1.0, 1.0], array.shape)
+            other = np.abs(other) * (signs.flat[0] if rng.random() < 0.4 else signs)
         return np.abs(other) if self.low == 0 else -np.abs(other) if self.high == 0 else other
 
-    def _equal(self, other: Array, has_zero: bool) -> Array:
+    def _equal(self, other: Array, drawn: Mapping[str, Array]) -> Array:
         """Return values of which some are equal: to one another, to an argument's, or to 0."""
-        which, found = self.rng.integers(4), other.copy()
-        if which == 0 and len(other) > 1:
+        found = other.copy()
+        zero = self.array.min() < 0 < self.array.max() and all(map(np.all, drawn.values()))
+        may = (len(other) > 1, other.shape[-1] > 1, zero, bool(self.peers))  # 0 / 0 is no mistake
+        which = self.rng.choice(np.flatnonzero(may)) if any(may) else None
+        if which == 0:
             found[1] = found[0]
-        elif which == 1 and other.shape[-1] > 1:  # the two smallest, or the two largest
+        elif which == 1:  # the two smallest, or the two largest
             order, k = np.argsort(other, axis=-1), self.rng.choice([0, other.shape[-1] - 2])
             values = np.take_along_axis(found, order[..., [k]], -1)
             np.put_along_axis(found, order[..., [k + 1]], values, -1)
-        elif which == 2 and not has_zero and self.array.min() < 0 < self.array.max():
+        elif which == 2:
             found.flat[self.rng.integers(other.size)] = 0.0
-        elif which == 3 and self.peers and len(other) > 1:  # to what another argument has there
-            row = self.peers[self.rng.integers(len(self.peers))][0]
-            if (row != 0).all() and (self.low <= row).all() and (row <= self.high).all():
+        elif which == 3:  # to what another argument has there
+            row = {**self.peers, **drawn}[str(self.rng.choice([*self.peers]))][0]
+            least = np.abs(self.array).max() / _FAR
+            if (abs(row) > least).all() and ((self.low <= row) & (row <= self.high)).all():
                 found[0] = row
         return found
 
@@ -256,7 +280,7 @@ def _word(array: Array) -> str:
     return recognised(array) or ("sorted" if rising and (np.diff(array) > 0).all() else "")
 
 
-def _limits(array: Array, others: Sequence[Array], bounded: bool) -> tuple[float, float]:
+def _limits(array: Array, tables: Sequence[Array], bounded: bool) -> tuple[float, float]:
     """Return the limits that values keep: their own, those of 0 and 1, of a table, or 0."""
     if array.dtype.kind != "f":
         return -np.inf, np.inf
@@ -265,24 +289,30 @@ def _limits(array: Array, others: Sequence[Array], bounded: bool) -> tuple[float
         return low, high
     if low >= 0 and high <= 1:
         return 0.0, 1.0
-    for table in others:
-        if _word(table) == "sorted" and table.min() <= low and high <= table.max():
+    for table in tables:
+        if table.min() <= low and high <= table.max():
             return float(table.min()), float(table.max())
     return (0.0 if low > 0 else -np.inf), (0.0 if high < 0 else np.inf)
 
 
-def _has_kink_at_zero(fn: Callable[..., Any], inputs: Inputs, name: str, array: Array) -> bool:
-    """Return whether forward treats the signs of a positive argument differently, without a pole.
+def _goes_through_zero(
+    fn: Callable[..., Any], inputs: Inputs, name: str, array: Array, limits: tuple[float, float]
+) -> bool:
+    """Return whether an array of one sign may have both: there is no pole between.
 
-    As with an absolute value or a comparison with 0. Of what is smooth as the argument goes through
-    0 nobody can tell whether values below 0 are meant.
+    Whether negative values are meant, where forward is smooth at 0, nobody can tell. Where it
+    treats the signs differently they are, as with an absolute value or a comparison.
     """
+    positive = limits == (0.0, np.inf) and array.size > 1
+    if not positive and limits != (-np.inf, 0.0):
+        return False
 
     def at(t: float) -> Array | None:
         found = taken(fn, replaced(fn, name, t * array, inputs))
         return None if isinstance(found, str) else joined(found[1].values())
 
     ends = [at(t) for t in (-_NEAR_ZERO, 0.0, _NEAR_ZERO)]
-    defined = len({getattr(end, "shape", k) for k, end in enumerate(ends)}) == 1
+    if len({getattr(end, "shape", k) for k, end in enumerate(ends)}) > 1:
+        return False
     eps = float(np.finfo(array.dtype).eps)
-    return defined and bool(slope(at, [_NEAR_ZERO], eps).kink.any())
+    return not positive or bool(slope(at, [_NEAR_ZERO], eps).kink.any())
