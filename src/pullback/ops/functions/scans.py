@@ -230,17 +230,18 @@ def diff(
     named = [(name, part) for name, part in named if part is not None]
     for name, part in named:
         needs_tensor("diff", part, name)
-    needs_one_library("diff", *named)
+    if len(named) > 1:
+        needs_one_library("diff", *named)
     one = (*x.shape[:axis], 1, *x.shape[axis + 1 :])
     parts = [p if len(p.shape) else broadcast_to(p, one) for _, p in named] if n else [x]
-    result: Tensor = concat(parts, axis=axis) if len(parts) > 1 else clone(x)
+    result: Tensor = concat(parts, axis=axis) if len(parts) > 1 else parts[0]
     lead = (slice(None),) * axis
     change = not_equal if str(x.dtype).endswith("bool") else subtract
     for _ in range(n):
         if not result.shape[axis]:
             break
         result = change(result[(*lead, slice(1, None))], result[(*lead, slice(None, -1))])
-    return result
+    return clone(result) if result is x else result
 
 
 # -- integrals and derivatives ---------------------------------------------------------------------
