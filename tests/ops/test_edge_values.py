@@ -425,3 +425,9 @@ def test_where_spreads_nan_made_inside_the_branch_that_it_did_not_take():
         out = pb.where(x > 0, x.log(), 0.0)
         assert out.tolist()[:2] == [0.0, 0.0]
         same(gradients(out, x)[0], [NAN, 1.0, 0.5])
+
+
+def test_the_angle_of_an_infinity_is_that_of_its_sign():
+    x = leaf([np.inf, -np.inf, -0.0, NAN])
+    same(pb.angle(x).detach(), [0.0, np.pi, 0.0, NAN])
+    same(gradients(pb.angle(x), x)[0], [0.0, 0.0, 0.0, 0.0])

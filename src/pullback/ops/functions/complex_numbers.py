@@ -15,6 +15,7 @@ from pullback.ops.functions.pointwise import add, where
 from pullback.ops.primitives.arithmetic import multiply
 from pullback.ops.primitives.comparison import equal, less
 from pullback.ops.primitives.complex_numbers import conj, imag_p, real_p, to_complex_p
+from pullback.ops.primitives.rounding import sign_p
 from pullback.ops.primitives.trigonometric import atan2, cos, sin
 from pullback.ops.samples import both, only_complex, real as real_numbers, sample
 
@@ -140,7 +141,7 @@ def angle(x: Any) -> Tensor:
     if x.dtype.is_complex:
         return atan2(imag(x), real(x))
     x = x if x.dtype.is_inexact else x.to(x._default_dtype())
-    flat = multiply(x, 0)  # NaN stays
+    flat = multiply(sign_p.public(x), 0)  # NaN stays
     return where(less(x, 0), add(flat, math.pi), flat)
 
 
