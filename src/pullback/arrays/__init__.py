@@ -48,7 +48,7 @@ from pullback.arrays.registry import (
 )
 from pullback.arrays.sums import add_up, running_sum
 from pullback.arrays.threads import set_num_threads
-from pullback.arrays.wrapping import WrappingLibrary
+from pullback.arrays.wrapping import WrappingLibrary, constant, innermost, varies
 
 __all__ = [
     "CUPY",
@@ -67,11 +67,13 @@ __all__ = [
     "as_dtype",
     "carries_gradient",
     "complex_of",
+    "constant",
     "cuda_is_available",
     "devices",
     "dtype_of",
     "float_info",
     "get_default_dtype",
+    "innermost",
     "integer_info",
     "is_array",
     "join",
@@ -88,4 +90,5 @@ __all__ = [
     "running_sum",
     "set_default_dtype",
     "set_num_threads",
+    "varies",
 ]

@@ -57,9 +57,9 @@ class Library:
         Whether arrays can be written in place.
     supports_out : bool
         Whether functions of `xp` take ``out=``.
-    rank : int
-        0, or how far out a library stands that wraps arrays of others: it accepts arrays of every
-        lower rank, see `lift`.
+    level : int
+        0, or that of the transform for which a library wraps arrays of others: it accepts those of
+        every lower level, see `wrap`.
     call : callable, optional
         ``call(op, arguments, values)``, asked before a user's operation runs on an array of this
         library: returns the result, recorded, or NotImplemented to let forward run as usual.
@@ -72,7 +72,7 @@ class Library:
 
     mutable: bool = True
     supports_out: bool = False
-    rank: int = 0
+    level: int = 0
     call: Callable[..., Any] | None = None
     run: Callable[..., Any] | None = None
 
@@ -146,7 +146,7 @@ class Library:
 
     # ------------------------------------------------------------------ making arrays
 
-    def lift(self, a: Array) -> Array:
+    def wrap(self, a: Array) -> Array:
         """Bring an array of a library that this one wraps into this one; its own stay as they are.
 
         Raises
@@ -158,7 +158,7 @@ class Library:
             return a
         hint = f"convert it to an array of {self.name} first"
         required = f"an array of {self.name} required"
-        raise DeviceError(compose("lift", required, f"a {type(a).__name__}", hint=hint))
+        raise DeviceError(compose("wrap", required, f"a {type(a).__name__}", hint=hint))
 
     def asarray(
         self, obj: Any, dtype: DType | None = None, device: Any = None, copy: bool | None = None
@@ -210,14 +210,6 @@ class Library:
         """Return a source of random arrays; None seeds it from the operating system."""
         return RandomSource(self, seed, device)
 
-    def draw(self, draw: Callable[[tuple[int, ...]], Array]) -> Array:
-        """Return random numbers in this library: ``draw(lead)`` makes an array of them.
-
-        `lead` is a shape that comes before their own: so many are drawn, apart from each other.
-        Here it is (), and what is drawn is lifted.
-        """
-        return self.lift(draw(()))
-
     # ------------------------------------------------------------------ special functions
 
     def special(self, name: str, *arrays: Array) -> Array:
@@ -237,41 +229,12 @@ class Library:
         """Return a computation's result as an array: NumPy gives scalars for 0 dimensions."""
         return result
 
-    def mixed_hint(self) -> str:
-        """Say what to do where an array of this library does not go with one of another."""
-        return "move them first, for instance with x.to(device) or x.cpu()."
-
-    def constant(self, a: Array) -> Array:
-        """Return the values of `a` as what depends on nothing: what a tangent belongs to, alone.
-
-        It is what `Tensor.detach` shows, and Python's numbers.
-        """
-        return a
-
-    def every(self, a: Array) -> Array:
-        """Return all values that `a` stands for, for checks: of a batch, those of each sample.
-
-        They are an array of the library that is wrapped inside of all others.
-        """
-        return a
-
-    def varies(self, a: Array) -> bool:
-        """Say whether `a` stands for a batch: as Python's number it would be several."""
-        return False
-
     def owns(self, a: Array) -> bool:
         """Say whether `a` holds its memory itself and is no view; False where that is unknown.
 
         Views of `a` that somebody else holds cannot be seen.
         """
         return False
-
-    def separate(self, a: Array) -> Array:
-        """Return an array that nobody but the caller holds, or a copy where its memory is shared.
-
-        Here always a copy.
-        """
-        return self.copy(a)
 
     def shares(self, a: Array, b: Array) -> bool:
         """Say whether the result `a` of a view operation shows the memory of `b`.

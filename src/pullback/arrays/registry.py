@@ -77,14 +77,14 @@ def register(library: Library) -> None:
         _by_type[cls] = library
         if library.call is not None:
             INTERCEPTING.add(cls)
-    if library.rank == 0:
+    if library.level == 0:
         _generic[library.name] = library
 
 
 def join(libraries: Iterable[Library]) -> Library | None:
     """Return the library in which arrays of these can be computed with together, None for none.
 
-    That is the one that wraps all the others: `Library.lift` brings their arrays into it.
+    That is the one that wraps all the others: `Library.wrap` brings their arrays into it.
 
     Examples
     --------
@@ -94,8 +94,8 @@ def join(libraries: Iterable[Library]) -> Library | None:
     known = set(libraries)
     if len(known) == 1:
         return known.pop()
-    top = max(known, key=lambda library: library.rank)
-    return top if [library.rank for library in known].count(top.rank) == 1 else None
+    top = max(known, key=lambda library: library.level)
+    return top if [library.level for library in known].count(top.level) == 1 else None
 
 
 def library_of(array: Any) -> Library:

@@ -2,16 +2,17 @@
 
 Owns what such libraries share. Their native dtypes are `DType`, their native devices the names of
 devices, so that neither depends on what is wrapped. What is wrapped may also be a tensor, which
-this module does not know: it has a dtype and the name of a device.
+this module does not know: it has a dtype, the name of a device, and `data_array`.
 
 Invariants: arrays are never written in place. No values leave through host NumPy, where a tangent
 or a trace would be lost: what `Library` does there, a wrapping library does itself, or it raises.
-Operators of the arrays take numbers and arrays of every lower rank on either side, and
+Operators of the arrays take numbers and arrays of every lower level on either side, and
 ``__array_ufunc__`` is None.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 from pullback.arrays.dtypes import DTYPES, DType, dtype_of
@@ -19,40 +20,51 @@ from pullback.arrays.library import Array, Library
 from pullback.arrays.registry import is_array, library_for, library_of
 from pullback.errors import DeviceError, compose
 
-__all__ = ["WrappingLibrary"]
+__all__ = ["WrappingLibrary", "constant", "innermost", "varies"]
 
 
 class WrappingLibrary(Library):
-    """A library whose arrays wrap arrays of every library of a lower rank.
+    """A library whose arrays wrap arrays of every library of a lower level.
 
-    A subclass has `part`, `lift`, `array_types`, and an `xp` over its arrays.
+    A subclass has `part`, `wrap`, `array_types`, and an `xp` over its arrays.
 
     Parameters
     ----------
     name : str
     xp : object
         Its Array API namespace.
-    rank : int
-        From 1: the depth of nesting.
+    level : int
+        That of the transform, from 1.
     """
 
     mutable = False
     quick_dtypes = frozenset((DTYPES["float32"], DTYPES["float64"]))
 
-    def __init__(self, name: str, xp: Any = None, rank: int = 1) -> None:
+    def __init__(self, name: str, xp: Any = None, level: int = 1) -> None:
         super().__init__(name, xp)
-        self.rank = rank
+        self.level = level
 
     def part(self, a: Array) -> Any:
-        """Return what `a` wraps: an array of a lower rank, or a tensor; of several the first."""
+        """Return what `a` wraps: an array of a lower level, or a tensor; of several the first."""
         raise NotImplementedError
+
+    def constant(self, a: Array) -> Array:
+        """Return the values of `a` as what depends on nothing: what a tangent belongs to, alone."""
+        return a
+
+    def draw(self, draw: Callable[[tuple[int, ...]], Array]) -> Array:
+        """Return random numbers in this library: ``draw(lead)`` makes an array of them.
+
+        `lead` is a shape that comes before their own: so many are drawn, apart from each other.
+        """
+        return self.wrap(draw(()))
 
     def changes(self, a: Array) -> bool:
         """Say whether an array has a derivative itself, beside that of what is wrapped."""
         return False
 
-    def lift(self, a: Array) -> Array:
-        """Wrap an array of a lower rank; this library's own stay as they are."""
+    def wrap(self, a: Array) -> Array:
+        """Wrap an array of a lower level; this library's own stay as they are."""
         raise NotImplementedError
 
     # ------------------------------------------------------------------ levels
@@ -124,22 +136,22 @@ class WrappingLibrary(Library):
         if is_array(obj):
             library = library_of(obj)
             native = None if device is None else library.native_device(device)
-        return self.lift(library.asarray(obj, dtype, native, copy))
+        return self.wrap(library.asarray(obj, dtype, native, copy))
 
     def zeros(self, shape: tuple[int, ...], dtype: DType, device: Any = None) -> Array:
         """Wrap zeros."""
         library, native = library_for(device)
-        return self.lift(library.zeros(shape, dtype, native))
+        return self.wrap(library.zeros(shape, dtype, native))
 
     def full(self, shape: tuple[int, ...], value: Any, dtype: DType, device: Any = None) -> Array:
         """Wrap an array filled with a Python number."""
         library, native = library_for(device)
-        return self.lift(library.full(shape, value, dtype, native))
+        return self.wrap(library.full(shape, value, dtype, native))
 
     def from_numpy(self, array: Any, device: Any = None) -> Array:
         """Wrap a NumPy array's values."""
         library, native = library_for(device)
-        return self.lift(library.from_numpy(array, native))
+        return self.wrap(library.from_numpy(array, native))
 
     def mixed_hint(self) -> str:
         """Say what to do where an array is written to one that is not wrapped."""
@@ -184,3 +196,28 @@ class WrappingLibrary(Library):
     ) -> Array:
         """Raise: see `Library.fold`."""
         self._has_no("sums of windows", "compute them from slices")
+
+
+def constant(array: Any) -> Any:
+    """Return the values of an array as what depends on nothing.
+
+    It is what `Tensor.detach` shows, and Python's numbers.
+    """
+    library = library_of(array)
+    return library.constant(array) if isinstance(library, WrappingLibrary) else array
+
+
+def innermost(array: Any) -> Any:
+    """Return all values that an array stands for, for checks: of a batch, those of each sample.
+
+    They are an array that wraps nothing.
+    """
+    while isinstance(library := library_of(array), WrappingLibrary):
+        part = library.part(array)
+        array = part if is_array(part) else part.data_array()
+    return array
+
+
+def varies(array: Any) -> bool:
+    """Say whether an array stands for a batch: as Python's number it would be several."""
+    return len(innermost(array).shape) != len(array.shape)

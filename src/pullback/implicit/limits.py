@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from pullback.arrays import join, library_of
 from pullback.core.backward.collect import since
 from pullback.core.backward.engine import run
-from pullback.core.function.dispatch import lifted
+from pullback.core.function.dispatch import wrap_in
 from pullback.core.function.record import NodeOperation, Through, new_node
 from pullback.core.function.tensor_library import on_parts
 from pullback.core.graph.modes import STATE, enable_grad
@@ -30,7 +30,7 @@ from pullback.ops.functions.creation import zeros_like
 from pullback.transforms.forward.array import TangentLibrary
 from pullback.transforms.wrapped import TransformLibrary, Wrapped, part_of, to_tensor
 
-__all__ = ["constant", "integral_to", "solution_at", "solution_from"]
+__all__ = ["integral_to", "solution_at", "solution_from"]
 
 # A function of a number beside a limit, and of that limit, on which it may depend itself.
 Integrand = Callable[[Tensor, Tensor], Tensor]
@@ -44,7 +44,7 @@ def solution_at(f: Slope, y: Tensor, time: Tensor) -> Tensor:
 
 def solution_from(f: Slope, y: Tensor, time: Tensor) -> Tensor:
     """Return the solution at the value of a time that is `y` at the time."""
-    value = constant(time)
+    value = time.detach()
 
     def slope(at: Tensor, limit: Tensor) -> Any:  # later, as the mirror image is earlier
         def later(y: Any, at: Any) -> Any:
@@ -63,16 +63,10 @@ def integral_to(f: Integrand, limit: Tensor) -> Tensor | None:
     """Return the integral of `f` from the value of a limit to it, None where that is constant."""
     if not limit.requires_grad and not isinstance(limit.data_array(), Wrapped):
         return None
-    f, begun, at = _Again(f), next_seq(), constant(limit)
+    f, begun, at = _Again(f), next_seq(), limit.detach()
     sample = f(at, box(at.data_array(), limit._node))
     leads = since([sample._node], begun)[1] if sample.requires_grad else ()
     return _integral(f, limit, limit._node, _cut(sample), dict.fromkeys(leads))
-
-
-def constant(tensor: Tensor) -> Tensor:
-    """Return a tensor's values alone."""
-    array = tensor.data_array()
-    return box(library_of(array).constant(array), cls=tensor.__class__)
 
 
 def _cut(tensor: Tensor) -> Tensor:
@@ -90,7 +84,7 @@ class _Again:
 
     def __call__(self, at: Tensor, limit: Tensor) -> Tensor:
         value: Tensor = self._context.copy().run(self._f, at, limit)
-        now = constant(value)
+        now = value.detach()
         if self._first is None:
             self._first = now
         elif differs(now, self._first):
@@ -118,7 +112,7 @@ class _Record(NamedTuple):
 def _integral(f: Integrand, limit: Tensor, own: Node | None, like: Tensor, leads: Leads) -> Tensor:
     """Return the integral, of the form of `like`; `own` is the node of the limit for f."""
     library: Any = join([library_of(t.data_array()) for t in (limit, like)])
-    limit, like = lifted(limit, library), lifted(like, library)
+    limit, like = wrap_in(limit, library), wrap_in(like, library)
     if isinstance(library, TransformLibrary):
         array = on_parts(_of_parts, f, limit.data_array(), own, library)
     else:
@@ -134,15 +128,15 @@ def _of_parts(f: Integrand, limit: Any, own: Node | None, library: Any) -> Any:
     inner, along = to_tensor(limit.value), getattr(limit, "tangent", None)
 
     def wrapped(at: Tensor, inner: Tensor, *tangent: Any) -> Any:
-        changing = library.array_class(part_of(inner), *tangent) if tangent else library.lift(inner)
-        return lifted(f(at, box(changing, own)), library).data_array()
+        changing = library.array_class(part_of(inner), *tangent) if tangent else library.wrap(inner)
+        return wrap_in(f(at, box(changing, own)), library).data_array()
 
     def tangent(at: Tensor, inner: Tensor) -> Any:
         array = wrapped(at, inner, along)
         return zeros_like(to_tensor(array.value)) if array.tangent is None else array.whole_tangent
 
     value = integral_to(lambda *at: to_tensor(wrapped(*at).value), inner)
-    here = wrapped(constant(inner), inner)
+    here = wrapped(inner.detach(), inner)
     value = zeros_like(to_tensor(here.value)) if value is None else value
     if not isinstance(library, TangentLibrary):
         return library.array_class(part_of(value), here.batched)
@@ -215,7 +209,7 @@ def _known(kept: _Record, g: Tensor) -> dict[Node, Tensor]:
     likes, limit = kept.leads, kept.limit
     if None in likes.values():
         others = [t for t in likes if t is not limit._node]
-        likes = {**likes, **_pull(kept.f, (constant(limit), limit), g, others)}
+        likes = {**likes, **_pull(kept.f, (limit.detach(), limit), g, others)}
         if limit._node in likes:  # known without the derivative, which may be infinite
             likes[limit._node] = zeros_like(limit)
     return {t: _cut(like) for t, like in likes.items() if like is not None}

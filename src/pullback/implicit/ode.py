@@ -8,7 +8,7 @@ from typing import Any
 from pullback.core.graph.modes import no_grad
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, ArgumentTypeError, ConvergenceError, compose
-from pullback.implicit.limits import constant, solution_at, solution_from
+from pullback.implicit.limits import solution_at, solution_from
 from pullback.implicit.reading import state_of, tensor_of
 from pullback.ops.declare import sampled
 from pullback.ops.functions.creation import asarray
@@ -112,7 +112,7 @@ def odeint(
     rtol = float(finfo(y.dtype).eps) ** 0.5 if rtol is None else rtol
     atol = rtol / 100 if atol is None else atol
     kept, found, size = checkpoint(step), [y], 1.0
-    values, y = constant(times), solution_from(slope, y, times[0])
+    values, y = times.detach(), solution_from(slope, y, times[0])
     for k in range(times.numel() - 1):
         start, whole = values[k], values[k + 1] - values[k]
         with no_grad():

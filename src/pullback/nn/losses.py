@@ -15,7 +15,7 @@ from typing import Any
 from pullback.arrays import library_of
 from pullback.core.tensor.tensor import Tensor, box
 from pullback.errors import ArgumentError, ShapeError, TensorIndexError, compose
-from pullback.ops.arguments import array_of, holds_somewhere
+from pullback.ops.arguments import all_values, array_of, holds_somewhere
 from pullback.ops.declare import composition, needs_order, needs_tensor, public
 from pullback.ops.functions.data_types import astype
 from pullback.ops.functions.gathering import needs_whole
@@ -359,7 +359,7 @@ def _kept(op: str, input: Any, target: Any, axis: int, ignore_index: int) -> tup
     classes = target if isinstance(target, Tensor) else box(library.snapshot(array))
     if 0 in array.shape:
         return classes, None
-    values = library.every(array)
+    values = all_values(array)
     xp = library_of(values).xp
     low, high = int(xp.min(values)), int(xp.max(values))
     if low >= 0 and high < count and not low <= ignore_index <= high:

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from pullback.arrays import NUMPY, DType, dtype_of, library_of
+from pullback.arrays import NUMPY, DType, constant, dtype_of, library_of
 from pullback.core.function.handed import TENSORS
 from pullback.core.tensor.tensor import Tensor, box
 from pullback.core.tensor.versions import BORROWED
@@ -124,8 +124,7 @@ def values_of(value: Any) -> Any:
     For what depends on the values without a derivative: an order, places, a dtype.
     """
     if isinstance(value, Tensor):
-        array = value.data_array()
-        array = library_of(array).constant(array)
+        array = constant(value.data_array())
         return library_of(array).to_numpy(array)
     if isinstance(value, dict):
         return {key: values_of(item) for key, item in value.items()}

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from pullback import hints
-from pullback.arrays import library_of
+from pullback.arrays import constant
 from pullback.core.function.handed import TENSORS
 from pullback.core.graph.modes import STATE
 from pullback.core.tensor.tensor import Tensor
@@ -319,7 +319,7 @@ def put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None = -1) -
 
 def _is_wrapped(tensor: Tensor) -> bool:
     array = tensor.data_array()
-    return library_of(array).constant(array) is not array
+    return constant(array) is not array
 
 
 def needs_untracked(name: str, array: Any, given: Any) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pullback.arrays import DTYPES, library_of
+from pullback.arrays import DTYPES, innermost, library_of
 from pullback.core.tensor.tensor import Tensor, as_array, box
 from pullback.errors import ShapeError, compose
 from pullback.ops.declare import needs_tensor
@@ -22,8 +22,7 @@ def array_of(x: Any) -> Any:
 
 def all_values(x: Any) -> Any:
     """Return an array of all values that a tensor or array stands for, for checks alone."""
-    array = as_array(array_of(x))
-    return library_of(array).every(array)
+    return innermost(as_array(array_of(x)))
 
 
 def holds_somewhere(condition: Any) -> bool:

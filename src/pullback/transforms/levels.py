@@ -44,7 +44,7 @@ def _current_level() -> int:
 
 def new_level(tensors: Iterable[Tensor | None] = ()) -> int:
     """Return the level of a transform that begins: beyond what is running, or wraps a tensor."""
-    wrapped = [library_of(t.data_array()).rank for t in tensors if t is not None]
+    wrapped = [library_of(t.data_array()).level for t in tensors if t is not None]
     return 1 + max(_current_level(), *wrapped, 0)
 
 

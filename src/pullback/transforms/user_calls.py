@@ -11,7 +11,7 @@ from typing import Any
 
 from pullback.arrays import join, library_of
 from pullback.core.custom.pytree import Structure, flatten, unflatten
-from pullback.core.function.dispatch import lifted, unwrap_escaped
+from pullback.core.function.dispatch import unwrap_escaped, wrap_in
 from pullback.core.function.record import NodeOperation, new_node, warn_of_lost
 from pullback.core.graph.modes import STATE
 from pullback.core.graph.node import MultiNode, meta_of
@@ -158,9 +158,9 @@ def call_function(function: Callable[..., Any], tensors: Sequence[Tensor]) -> li
     Where none is wrapped, the function itself is called.
     """
     library: Any = join([library_of(t.data_array()) for t in tensors])
-    if not library.rank:
+    if not library.level:
         return list(function(*tensors))
-    found: list[Tensor] = library.call_function(function, [lifted(t, library) for t in tensors])
+    found: list[Tensor] = library.call_function(function, [wrap_in(t, library) for t in tensors])
     return found
 
 

@@ -19,13 +19,14 @@ from pullback.arrays import (
     NUMPY,
     DType,
     WrappingLibrary,
+    constant,
     dtype_of,
     is_array,
     join,
     library_of,
 )
 from pullback.core.custom.pytree import children, map_leaves, rebuild
-from pullback.core.function.dispatch import THEIRS, UNFIT, beside, kernel_of, lifted
+from pullback.core.function.dispatch import THEIRS, UNFIT, beside, kernel_of, wrap_in
 from pullback.core.function.handed import TENSORS
 from pullback.core.function.primitive import Primitive
 from pullback.core.function.record import apply
@@ -78,7 +79,7 @@ _BY_CLASS = {dtype.dtype.__class__: dtype for dtype in DTYPES.values()}
 
 
 class Wrapped:
-    """An array that wraps one of a lower rank, or a tensor; a subclass of it for each rank.
+    """An array that wraps one of a lower level, or a tensor; a subclass of it for each level.
 
     Attributes
     ----------
@@ -157,7 +158,7 @@ def _operator(function: Callable[..., Any], reflected: bool) -> Callable[..., An
         for other in others:
             if other.__class__ is self.__class__ or other.__class__ in _SINGLE:
                 continue
-            if isinstance(other, Wrapped) and other.library.rank > self.library.rank:
+            if isinstance(other, Wrapped) and other.library.level > self.library.level:
                 return NotImplemented
         operands = [to_tensor(a) if is_array(a) else a for a in (self, *others)]
         return to_arrays(function(*(reversed(operands) if reflected else operands)))
@@ -232,7 +233,7 @@ def plain(setting: Any) -> Any:
     """Return a setting of an operation, such as an index, without wrapped arrays."""
     if isinstance(setting, tuple) and any(isinstance(x, Wrapped) for x in setting):
         return tuple(map(plain, setting))
-    return setting.library.constant(setting) if isinstance(setting, Wrapped) else setting
+    return constant(setting) if isinstance(setting, Wrapped) else setting
 
 
 def to_tensors(value: Any) -> Any:
@@ -254,13 +255,13 @@ def to_tensor(value: Any) -> Any:
 def in_one_library(tensors: Sequence[Tensor]) -> Sequence[Tensor]:
     """Return tensors in the array library of all of them.
 
-    A leaf that is wrapped only later would be taken for one from outside, see `lifted`.
+    A leaf that is wrapped only later would be taken for one from outside, see `wrap_in`.
     """
     arrays = [t.data_array() for t in tensors]
     if len({array.__class__ for array in arrays}) < 2:
         return tensors
     library = join(map(library_of, arrays))
-    return tensors if library is None else [lifted(t, library) for t in tensors]
+    return tensors if library is None else [wrap_in(t, library) for t in tensors]
 
 
 def is_part(value: Any) -> bool:
@@ -325,20 +326,20 @@ class Space:
 
 
 class TransformLibrary(WrappingLibrary):
-    """What the libraries of such arrays have in common, one library for each rank.
+    """What the libraries of such arrays have in common, one library for each level.
 
     Parameters
     ----------
     kind : str
         The class of the arrays is called after it.
-    rank : int
+    level : int
     base : type
-        The class of arrays of every rank.
+        The class of arrays of every level.
     """
 
-    def __init__(self, kind: str, rank: int, base: type[Wrapped]) -> None:
-        super().__init__(f"{kind}{rank}", Space(), rank)
-        name = f"{base.__name__}{rank}"
+    def __init__(self, kind: str, level: int, base: type[Wrapped]) -> None:
+        super().__init__(f"{kind}{level}", Space(), level)
+        name = f"{base.__name__}{level}"
         self.array_class: Callable[..., Any] = type(
             name, (base,), {"__slots__": (), "library": self}
         )
@@ -350,22 +351,12 @@ class TransformLibrary(WrappingLibrary):
         """Return what is wrapped."""
         return a.value
 
-    def every(self, a: Any) -> Any:
-        """Return all values that are wrapped."""
-        value = a.value.detach().data_array() if isinstance(a.value, Tensor) else a.value
-        return library_of(value).every(value)
-
-    def varies(self, a: Any) -> bool:
-        """Say whether what is wrapped stands for a batch."""
-        value = a.value.data_array() if isinstance(a.value, Tensor) else a.value
-        return library_of(value).varies(value)
-
     def draw(self, draw: Callable[[tuple[int, ...]], Any]) -> Any:
         """Return an array of random numbers, as the transform around this one draws them."""
-        return self.lift(self._drawn_outside(draw))
+        return self.wrap(self._drawn_outside(draw))
 
     def _drawn_outside(self, draw: Callable[[tuple[int, ...]], Any]) -> Any:
-        outer = _running_below(self.rank)
+        outer = _running_below(self.level)
         return outer[-1].library.draw(draw) if outer else draw(())
 
     def astype(self, a: Any, dtype: DType, copy: bool = False) -> Any:
@@ -392,7 +383,7 @@ class TransformLibrary(WrappingLibrary):
 
     def is_outer(self, levels: int) -> bool:
         """Say whether what depends on some levels is from further out."""
-        return levels % (1 << self.rank) != 0 or not self.level_is_active()
+        return levels % (1 << self.level) != 0 or not self.level_is_active()
 
     def level_is_active(self) -> bool:
         """Say whether a transform of this library is running: not on its parts, nor done."""
@@ -400,7 +391,7 @@ class TransformLibrary(WrappingLibrary):
 
     def is_beside_parts(self) -> bool:
         """Say whether a function of parts is running, of which such arrays are none."""
-        return self.rank in _INACTIVE.get()
+        return self.level in _INACTIVE.get()
 
     def unwrap_escaped(self, tensor: Any) -> Any:
         """Return what a tensor from a closure wraps, where that is one constant."""
@@ -472,7 +463,7 @@ def results_in(xp: Any, op: Primitive, values: Sequence[Any], settings: dict[str
 def on_part(name: str, parts: Sequence[Any], settings: Any, named: Any) -> Any:
     """Call a method of the library of parts; a second array comes last."""
     libraries = [library_of_part(p) for p in parts if is_part(p)]
-    library = max(libraries, key=operator.attrgetter("rank"))
+    library = max(libraries, key=operator.attrgetter("level"))
     if library is TENSOR_LIBRARY:
         boxes = iter(in_one_library([to_tensor(p) for p in parts if is_part(p)]))
         parts = [next(boxes) if is_part(p) else p for p in parts]
@@ -508,7 +499,7 @@ def run_wrapped(
         MAKING.set(library)
         WRITES.set(writes)
         levels = levels_of([t._node for t in given if t.requires_grad])
-        result = run_in_call(levels, run_at_level, library.rank, function)
+        result = run_in_call(levels, run_at_level, library.level, function)
         result = _apart_from(writes, result)
     except BaseException as raised:
         if writes.adopted():
@@ -543,10 +534,10 @@ def run_within(library: TransformLibrary, function: Callable[..., Any], *args: A
 
     Arrays of this depth that the function closes over are none of its own: see `level_is_active`.
     """
-    outer = _running_below(library.rank)
-    inner = {r.library.rank for r in WRAPPING.get() if r not in outer}
+    outer = _running_below(library.level)
+    inner = {r.library.level for r in WRAPPING.get() if r not in outer}
     token = WRAPPING.set(outer)  # of this depth none is running where the parts are
-    apart = _INACTIVE.set(_INACTIVE.get() | inner | {library.rank})
+    apart = _INACTIVE.set(_INACTIVE.get() | inner | {library.level})
     try:
         return on_parts(_making, outer[-1].library if outer else None, function, *args)
     finally:
@@ -559,5 +550,5 @@ def _making(library: Any, function: Callable[..., Any], *args: Any) -> Any:
     return function(*args)
 
 
-def _running_below(rank: int) -> tuple[Running, ...]:
-    return tuple(running for running in WRAPPING.get() if running.library.rank < rank)
+def _running_below(level: int) -> tuple[Running, ...]:
+    return tuple(running for running in WRAPPING.get() if running.library.level < level)

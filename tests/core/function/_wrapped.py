@@ -49,7 +49,7 @@ class Wrapped:
 
 
 def _binary(function, first, other, self):
-    if isinstance(other, Wrapped) and other.library.rank > self.library.rank:
+    if isinstance(other, Wrapped) and other.library.level > self.library.level:
         return NotImplemented
     return self.library.apply(function, (self, other) if first else (other, self))
 
@@ -99,16 +99,16 @@ class WrappedLibrary(WrappingLibrary):
         return super().to_numpy(a) if inexact else library_of_part(a.value).to_numpy(a.value)
 
     def moved(self, a, *to):
-        return self.lift(library_of_part(a.value).moved(a.value, *to))
+        return self.wrap(library_of_part(a.value).moved(a.value, *to))
 
-    def lift(self, a):
+    def wrap(self, a):
         return a if self.has(a) else self.array_types[0](a)
 
     def apply(self, function, args, kwargs=None, method=False):
         """Call a function of the parts' library, by name or as it is, on what is wrapped."""
         kwargs = kwargs or {}
         parts = map(library_of_part, self._parts((args, kwargs)))
-        inner = max(parts, key=lambda library: library.rank, default=NUMPY)
+        inner = max(parts, key=lambda library: library.level, default=NUMPY)
         if isinstance(function, str):
             function = operator.attrgetter(function)(inner if method else inner.xp)
         args, kwargs = self._bare(args, inner), self._bare(kwargs, inner)
@@ -140,7 +140,7 @@ class WrappedLibrary(WrappingLibrary):
         if isinstance(value, np.generic):
             value = np.asarray(value)
         whole = is_array(value) or isinstance(value, pb.Tensor)
-        return self.lift(value) if whole else value
+        return self.wrap(value) if whole else value
 
 
 def _rule(name, writes=False):

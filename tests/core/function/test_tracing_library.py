@@ -31,7 +31,7 @@ class Tracing(WrappingLibrary):
     """The library: each kernel call is a line (operation, arguments, settings, results)."""
 
     def __init__(self):
-        super().__init__("trace", Space(), rank=1)
+        super().__init__("trace", Space(), level=1)
         self.array_class = type("Traced1", (Traced,), {"__slots__": (), "library": self})
         self.array_types, self.lines = (self.array_class,), []
 
@@ -43,7 +43,7 @@ class Tracing(WrappingLibrary):
         self.lines.append((op, arguments, settings, names))
         return [self.array_class(*pair) for pair in zip(values, names, strict=True)]
 
-    def lift(self, a):
+    def wrap(self, a):
         a = a.data_array() if isinstance(a, Tensor) else a
         return a if self.has(a) else self.emit("constant", (), {"value": a}, [a])[0]
 
@@ -144,7 +144,7 @@ PROGRAMS = [captured, created, written, indexed, with_gradient]
 def test_a_tracing_library_records_kernel_calls_that_replay_on_other_values(program):
     first, other = np.array([0.5, -1.0, 2.0]), np.array([3.0, 0.25, -2.0])
     with traced() as lines:
-        argument = TRACING.lift(first)
+        argument = TRACING.wrap(first)
         out = program(box(argument)).data_array()
     assert out.__class__ is TRACING.array_class
     (found,) = replay(lines, {argument.name: other}, [out.name])
@@ -163,6 +163,6 @@ def test_a_tracing_library_records_draws_which_are_drawn_anew():
 def test_a_tracing_library_runs_the_code_of_a_users_operation():
     square = pb.autograd_function(lambda ctx, x: x * x, lambda ctx, g: g)
     with traced() as lines:
-        argument = TRACING.lift(np.array([2.0, 3.0]))
+        argument = TRACING.wrap(np.array([2.0, 3.0]))
         square(box(argument))
     assert [op if isinstance(op, str) else op.name for op, *_ in lines] == ["constant", "mul"]

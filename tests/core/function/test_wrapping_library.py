@@ -25,11 +25,11 @@ FIRST_ONLY = {"histogram"}
 
 
 def wrap(arrays, library=LIBRARY):
-    return [library.lift(np.asarray(a)) for a in arrays]
+    return [library.wrap(np.asarray(a)) for a in arrays]
 
 
 def two_deep(arrays):
-    return [OUTER.lift(a) for a in wrap(arrays)]
+    return [OUTER.wrap(a) for a in wrap(arrays)]
 
 
 def values(tensors):
@@ -43,7 +43,7 @@ def agree(ours, theirs):
 
 
 def leaf(value, library=LIBRARY):
-    return pb.asarray(library.lift(np.asarray(value, dtype=np.float64))).requires_grad_()
+    return pb.asarray(library.wrap(np.asarray(value, dtype=np.float64))).requires_grad_()
 
 
 def is_wrapped(tensor, library=LIBRARY):
@@ -149,7 +149,7 @@ def by_the_parts(results, inputs, factors):
 def test_the_graph_of_parts_that_are_tensors(case):
     arrays = case.arrays()
     inner = _cases.leaves(arrays, case.wanted)
-    outputs = case.call(_cases.leaves([LIBRARY.lift(t) for t in inner]))
+    outputs = case.call(_cases.leaves([LIBRARY.wrap(t) for t in inner]))
     seeds = _cases.seeds_for(case.call(_cases.leaves(arrays)), case.rng())
     ours = by_the_parts(outputs, [inner[i] for i in case.wanted], seeds)
     agree(ours, _cases.first_order(case, arrays, seeds))
@@ -159,7 +159,7 @@ def test_the_graph_of_parts_that_are_tensors(case):
 def test_an_unrecorded_pass_keeps_the_graph_of_its_parts(case):
     arrays = case.arrays()
     inner = _cases.leaves(arrays, case.wanted)
-    tensors = _cases.leaves([LIBRARY.lift(t) for t in inner], case.wanted)
+    tensors = _cases.leaves([LIBRARY.wrap(t) for t in inner], case.wanted)
     seeds = _cases.seeds_for(case.call(_cases.leaves(arrays)), case.rng())
     weights = [_cases.random_like(arrays[i], case.rng()) for i in case.wanted]
     gradients = _cases.gradients(case, tensors, seeds)
@@ -169,7 +169,7 @@ def test_an_unrecorded_pass_keeps_the_graph_of_its_parts(case):
 
 def test_parts_are_recorded_in_no_mode_that_the_user_switched_off():
     x = pb.tensor([2.0], dtype="float64", requires_grad=True)
-    t = pb.asarray(LIBRARY.lift(x)).requires_grad_()
+    t = pb.asarray(LIBRARY.wrap(x)).requires_grad_()
     with pb.no_grad():
         assert not (t * t).data_array().value.requires_grad
         (g,) = pb.autograd.grad(t, t, pb.tensor([3.0], dtype="float64"))
@@ -212,7 +212,7 @@ def calls_of(function, program):
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_the_generated_call_is_used_for_wrapped_arrays(dtype):
-    array = LIBRARY.lift(np.ones((3, 3), dtype))
+    array = LIBRARY.wrap(np.ones((3, 3), dtype))
     x = pb.asarray(array).requires_grad_()
     y = pb.asarray(array)
 
@@ -391,7 +391,7 @@ class Intercepting(type(OUTER)):
         return pb.autograd_function(forward, backward, name=f"{op.name}_on_parts")
 
     def boxed(self, tensor):
-        return pb.asarray(self.lift(tensor.detach().data_array()))
+        return pb.asarray(self.wrap(tensor.detach().data_array()))
 
 
 def test_a_users_operation_is_handed_to_a_library_that_takes_it():
@@ -462,7 +462,7 @@ def test_a_view_that_was_taken_in_such_a_mode_writes_to_its_base():
 def test_a_library_is_registered_once_for_a_class():
     with pytest.raises(ArgumentError, match=r"^register: classes of arrays without a library"):
         pb.arrays.register(LIBRARY)
-    assert pb.arrays.library_of(LIBRARY.lift(np.ones(2))) is LIBRARY
+    assert pb.arrays.library_of(LIBRARY.wrap(np.ones(2))) is LIBRARY
     assert pb.arrays.library_of_class(Wrapped) is None
 
 
@@ -473,9 +473,9 @@ def test_the_library_of_several():
     assert join([numpy, OUTER, LIBRARY, cupy]) is OUTER
     assert join([numpy, cupy]) is None
     array = np.ones(2)
-    assert numpy.lift(array) is array
-    with pytest.raises(DeviceError, match=r"^lift: an array of numpy required, got a Wrapped1"):
-        numpy.lift(LIBRARY.lift(array))
+    assert numpy.wrap(array) is array
+    with pytest.raises(DeviceError, match=r"^wrap: an array of numpy required, got a Wrapped1"):
+        numpy.wrap(LIBRARY.wrap(array))
 
 
 def test_no_values_leave_through_host_numpy():

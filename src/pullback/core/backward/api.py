@@ -12,7 +12,7 @@ from typing import Any
 from pullback.arrays import NUMPY, dtype_of, is_array, join, library_of
 from pullback.core.backward.collect import planned
 from pullback.core.backward.engine import run
-from pullback.core.function.dispatch import lifted
+from pullback.core.function.dispatch import wrap_in
 from pullback.core.function.handed import ENGINE
 from pullback.core.graph.modes import STATE, with_grad
 from pullback.core.graph.node import AccumulateGrad
@@ -132,7 +132,7 @@ def _seed(api: str, i: int, root: Tensor, g: Any, batched: bool) -> Tensor:
             f"{root.device}.\nhint: move it with .to(device)."
         )
     if wider is library:  # else it wraps the graph's arrays, which rules bring to it
-        g = lifted(g, library)
+        g = wrap_in(g, library)
     cast: Tensor = g if g.dtype is root.dtype else g.to(root.dtype)
     return cast
 
@@ -297,7 +297,8 @@ def _boxed(g: Any, alone: bool = False) -> Tensor:
         return box(library_of(array).copy(array))
     if array.__class__ is _ndarray:
         return box(array if is_unshared(array) else array.copy())
-    return box(library_of(array).separate(array))
+    library = library_of(array)
+    return box(library.copy(array) if library.mutable else array)
 
 
 def _inputs(api: str, inputs: Any) -> list[Tensor]:
@@ -441,7 +442,7 @@ def _beside(g: Tensor, root: Tensor) -> Tensor:
     if array.__class__ is root.data_array().__class__:
         return g
     library = library_of(root._data)
-    return lifted(g, library) if join((library, library_of(array))) is library else g
+    return wrap_in(g, library) if join((library, library_of(array))) is library else g
 
 
 def _batched(

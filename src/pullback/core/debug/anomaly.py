@@ -15,7 +15,7 @@ from traceback import FrameSummary, StackSummary
 from types import CodeType, FrameType, TracebackType
 from typing import Any, NamedTuple
 
-from pullback.arrays import NUMPY, is_array, library_of
+from pullback.arrays import NUMPY, innermost, is_array, library_of
 from pullback.core.backward.hooks import RUNNING
 from pullback.core.custom.context import saved_values
 from pullback.core.graph.modes import STATE, ImmediateMode, ModeContext
@@ -107,8 +107,7 @@ def _array_of(value: Any) -> Any:
     """Return the array of a tensor, an array or one of NumPy's numbers; None for all else."""
     array = value.data_array() if isinstance(value, Tensor) else value
     if is_array(array):
-        array = library_of(array).constant(array)  # what a tangent belongs to
-        return library_of(array).every(array)
+        return innermost(array)
     return as_array(value) if isinstance(value, _np.generic) else None
 
 

@@ -233,9 +233,9 @@ def _prepared(op: Primitive, node: Node, g: Any, recorded: bool) -> tuple[Any, A
     slots = [i for i in slots if is_array(record[i])]
     libraries = {library_of(a) for a in (*gradients, *[record[i] for i in slots])}
     library = join(libraries) or library_of(gradients[0])
-    if len(libraries) > 1 and library.rank:  # one of gradient and saved values is wrapped
-        gradients = [library.lift(a) for a in gradients]
-        record = tuple([library.lift(a) if i in slots else a for i, a in enumerate(record)])
+    if len(libraries) > 1 and library.level:  # one of gradient and saved values is wrapped
+        gradients = [library.wrap(a) for a in gradients]
+        record = tuple([library.wrap(a) if i in slots else a for i, a in enumerate(record)])
     if not op.multi:
         return gradients[0], record, library.xp
     found = iter(gradients)
@@ -254,10 +254,10 @@ def _lifted(
         a = record[i]
         if a is None or a.__class__ is cls or not is_array(a):
             continue
-        if a.__class__ is not _ndarray or not library.rank:
+        if a.__class__ is not _ndarray or not library.level:
             return None
         slots = list(record) if slots is None else slots
-        slots[i] = library.lift(a)
+        slots[i] = library.wrap(a)
     return record if slots is None else tuple(slots)
 
 

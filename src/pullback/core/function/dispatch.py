@@ -114,8 +114,8 @@ def coerce(op: Primitive, args: Sequence[Any]) -> tuple[list[Tensor], Any]:
         kept = []
         if isinstance(library, WrappingLibrary) and not library.level_is_active():
             return coerce(op, [unwrap_escaped(t) for t in tensors])
-        tensors = [lifted(t, library) if isinstance(t, Tensor) else t for t in tensors]
-        like = lifted(like, library)
+        tensors = [wrap_in(t, library) if isinstance(t, Tensor) else t for t in tensors]
+        like = wrap_in(like, library)
     if library is not NUMPY and not _on_one_device(tensors, library, like):
         raise mixed_error(op, args)
     promoted = _promoted(op, tensors, library, like)
@@ -179,7 +179,7 @@ def unwrap_escaped(value: Any) -> Any:
     return value
 
 
-def lifted(tensor: Tensor, library: Any) -> Tensor:
+def wrap_in(tensor: Tensor, library: Any) -> Tensor:
     """Return an up-to-date tensor with its array in `library`; edge and version stay its own.
 
     A tensor from outside of what the library wraps goes as a whole into it, with its graph.
@@ -187,9 +187,9 @@ def lifted(tensor: Tensor, library: Any) -> Tensor:
     array, node = tensor._data, tensor._node
     if library_of(array) is library:
         return tensor
-    if node is not None and library.rank and library.is_outer(node.levels):
-        return box(library.lift(tensor), cls=tensor.__class__)
-    return box(library.lift(array), node, counter_of(tensor), tensor.__class__)
+    if node is not None and library.level and library.is_outer(node.levels):
+        return box(library.wrap(tensor), cls=tensor.__class__)
+    return box(library.wrap(array), node, counter_of(tensor), tensor.__class__)
 
 
 def beside(tensor: Tensor, *others: Any) -> Tensor:
@@ -200,7 +200,7 @@ def beside(tensor: Tensor, *others: Any) -> Tensor:
     if libraries.count(own) == len(libraries):
         return tensor
     library = join((own, *libraries))
-    return tensor if library is None or library.rank == own.rank else lifted(tensor, library)
+    return tensor if library is None or library.level == own.level else wrap_in(tensor, library)
 
 
 def box_beside(array: Any, tensor: Tensor) -> Tensor:
@@ -209,16 +209,16 @@ def box_beside(array: Any, tensor: Tensor) -> Tensor:
     Its array is wrapped where the other's is. Of mixed libraries `coerce` tells.
     """
     data = tensor._data
-    if data.__class__ is not _ndarray and (library := library_of(data)).rank:
-        array = library.lift(array)
+    if data.__class__ is not _ndarray and (library := library_of(data)).level:
+        array = library.wrap(array)
     return box(array, cls=tensor.__class__)
 
 
 def created(array: Any, cls: type[Tensor] = Tensor) -> Tensor:
     """Return a new tensor around a new array, in the library that the mode carries, if any."""
     library = STATE.get().library or MAKING.get()
-    if library is not None and library.rank > library_of(array).rank:
-        array = library.lift(array)
+    if library is not None and library.level > library_of(array).level:
+        array = library.wrap(array)
     tensor = box(array, cls=cls)
     if (writes := WRITES.get()) is not None:
         writes.made(tensor)
@@ -227,7 +227,7 @@ def created(array: Any, cls: type[Tensor] = Tensor) -> Tensor:
 
 def drawn_tensor(draw: Callable[[tuple[int, ...]], Any]) -> Tensor:
     """Return a new tensor of random numbers, as the library that the mode carries draws them."""
-    library = STATE.get().library or MAKING.get()
+    library: Any = STATE.get().library or MAKING.get()
     return box(draw(()) if library is None else library.draw(draw))
 
 
@@ -318,7 +318,8 @@ def mixed(op: str, inputs: Sequence[tuple[str, Any]]) -> DeviceError:
     """Return the error for tensors and arrays on different devices or of different libraries."""
     arrays = [a._data if isinstance(a, Tensor) else a for _, a in inputs]
     libraries = [library_of(a) for a in arrays if is_array(a)]
-    hint = max(libraries, key=lambda library: library.rank).mixed_hint()
+    library: Any = max(libraries, key=lambda library: library.level)
+    hint = library.mixed_hint() if library.level else _MOVE
     lines = "".join(
         f"\n  {describe(name, a)}, "
         f"{library_of(a._data if isinstance(a, Tensor) else a).name}"
@@ -330,6 +331,9 @@ def mixed(op: str, inputs: Sequence[tuple[str, Any]]) -> DeviceError:
         f"{op}: all tensors must be on one device and of one array library, got{lines}\n"
         f"hint: {hint}"
     )
+
+
+_MOVE = "move them first, for instance with x.to(device) or x.cpu()."
 
 
 def _no_arrays(op: Primitive) -> ArgumentTypeError:

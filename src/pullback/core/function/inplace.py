@@ -17,10 +17,10 @@ from pullback.core.function.dispatch import (
     THEIRS,
     UNFIT,
     kernel_error,
-    lifted,
     mixed_error,
     named,
     unwrap_escaped,
+    wrap_in,
 )
 from pullback.core.function.handed import RECORDED
 from pullback.core.function.primitive import Primitive
@@ -96,8 +96,8 @@ def _of_one_library(op: Primitive, x: Tensor, others: Sequence[Any]) -> Sequence
     if isinstance(library, WrappingLibrary) and not library.level_is_active():
         raise _shared_by_samples(op, x)
     wrapping = _mode().library
-    if wrapping is not None and wrapping.rank > library.rank:
-        x._data, library = wrapping.lift(x._data), wrapping
+    if wrapping is not None and wrapping.level > library.level:
+        x._data, library = wrapping.wrap(x._data), wrapping
     found = []
     for other in others:
         other = unwrap_escaped(other)
@@ -105,7 +105,7 @@ def _of_one_library(op: Primitive, x: Tensor, others: Sequence[Any]) -> Sequence
         if is_array(array) and library_of(array) is not library:
             if join((library, library_of(array))) is not library:
                 raise mixed_error(op, (x, *others))
-            other = lifted(other, library) if isinstance(other, Tensor) else library.lift(array)
+            other = wrap_in(other, library) if isinstance(other, Tensor) else library.wrap(array)
         found.append(other)
     return found
 
@@ -121,16 +121,16 @@ def adopt(op: Primitive, x: Tensor, others: Sequence[Any]) -> None:
     owner = x if x._base is None else x._base
     arrays = [a._data if isinstance(a, Tensor) else a for a in map(unwrap_escaped, others)]
     libraries = [library_of(a) for a in arrays if is_array(a)]
-    library = max(libraries, key=lambda library: library.rank, default=NUMPY)
+    library = max(libraries, key=lambda library: library.level, default=NUMPY)
     own = library_of(owner._data)
-    if library.rank <= own.rank or owner._node.__class__ is AccumulateGrad:
+    if library.level <= own.level or owner._node.__class__ is AccumulateGrad:
         return
-    views = 0 if owner is x else 1 if own.rank else 2  # a view holds the array, and its memory
-    if not (is_held_once(owner._data, views) and (own.rank or is_unshared(owner._data))):
+    views = 0 if owner is x else 1 if own.level else 2  # a view holds the array, and its memory
+    if not (is_held_once(owner._data, views) and (own.level or is_unshared(owner._data))):
         return
     if writes.adopt(owner, library, mixed_error(op, (x, *others))):
         # No counter: this memory is not written to, what is written goes to a copy.
-        wrapped = lifted(box(owner._data, owner._node, None, owner.__class__), library)
+        wrapped = wrap_in(box(owner._data, owner._node, None, owner.__class__), library)
         owner._data, owner._node = wrapped._data, wrapped._node
         if owner is not x:
             replay(x)
@@ -384,7 +384,7 @@ def write(x: Tensor, array: Any) -> None:
         x._data = _rewritten(x._data, array)
         if x._base is not None:  # the library cannot write in place: swap the base's array
             base, library = x._base, library_of(array)
-            before = library.lift(base._data)
+            before = library.wrap(base._data)
             after = _rewritten(before, _replaced(library, before, path_of(x), array))
             x._base_data = base._data = after
     bump(x)

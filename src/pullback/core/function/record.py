@@ -139,7 +139,7 @@ def apply_out(op: Primitive, args: Sequence[Any], settings: dict[str, Any], out:
     library = library_of(array)
     if join((library, library_of(result._data))) is not library:
         raise mixed_error(op, (*args, out))
-    out._data = library.assign(array, ..., library.lift(result._data))
+    out._data = library.assign(array, ..., library.wrap(result._data))
     bump(out)
     return out
 

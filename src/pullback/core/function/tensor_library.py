@@ -25,7 +25,7 @@ class TensorLibrary(Library):
 
     mutable = False  # a change in place is recorded on a copy
     array_types = (Tensor,)
-    rank = sys.maxsize  # operations take arrays of any library beside tensors
+    level = sys.maxsize  # operations take arrays of any library beside tensors
 
     def __init__(self) -> None:
         super().__init__("pullback", TENSORS)

@@ -42,7 +42,7 @@ class Mode(NamedTuple):
     forward: bool = False
     hooks: SavedTensorHooks | None = None
     observer: Observer | None = None
-    library: Library | None = None  # a wrapping one, to which whatever is computed is lifted
+    library: Library | None = None  # a wrapping one, to which whatever is computed is wrap_in
 
 
 RECORD = Mode()
@@ -51,7 +51,7 @@ INFERENCE = Mode(grad=False, inference=True)
 UNRECORDED = Mode(grad=False, parts=True)
 FORWARD = Mode(grad=False, parts=True, forward=True)
 STATE: ContextVar[Mode] = ContextVar("pullback_mode", default=RECORD)
-# The wrapping library to which new tensors are lifted, and they alone: no matter of the mode, which
+# The library in which new tensors are wrapped, and they alone: no matter of the mode, which
 # generated calls look at.
 MAKING: ContextVar[Library | None] = ContextVar("pullback_making", default=None)
 

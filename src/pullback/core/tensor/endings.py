@@ -13,7 +13,7 @@ from types import FrameType
 from typing import Any
 
 from pullback import hints
-from pullback.arrays import library_of
+from pullback.arrays import constant, library_of
 from pullback.core.graph.modes import STATE
 from pullback.errors import GraphError, UntrackedTensorWarning, compose, user_line, warn_user
 
@@ -60,7 +60,7 @@ def carries(tensor: Any) -> bool:
             return True
         array = getattr(tensor, "_data", tensor)
         library: Any = library_of(array)
-        if not library.rank:
+        if not library.level:
             return False
         if library.changes(array):
             return True
@@ -92,7 +92,7 @@ def refuse_as_setting(tensor: Any) -> None:
         return
     array = tensor._data
     tracked = tensor.requires_grad and STATE.get().grad
-    if not tracked and library_of(array).constant(array) is array:
+    if not tracked and constant(array) is array:
         return
     name = ""
     while frame is not None and _package(frame) == "numpy":

@@ -17,11 +17,14 @@ from pullback import hints
 from pullback.arrays import (
     NUMPY,
     DType,
+    constant,
     dtype_of,
     get_default_dtype,
+    innermost,
     is_array,
     join,
     library_of,
+    varies,
 )
 from pullback.core.graph.modes import MAKING, STATE
 from pullback.core.graph.node import (
@@ -221,7 +224,7 @@ class Tensor(Methods):
                     "hint: convert it first, for instance with float()."
                 )
             making = MAKING.get()
-            level = 0 if making is None else making.rank
+            level = 0 if making is None else making.level
             self._node = thawed(self) or AccumulateGrad(self, level)
         return self
 
@@ -307,7 +310,7 @@ class Tensor(Methods):
         """Return the same values outside of the graph, sharing memory and version."""
         alias = self._alias()
         if alias._data.__class__ is not _ndarray:
-            alias._data = library_of(alias._data).constant(alias._data)
+            alias._data = constant(alias._data)
         return alias
 
     def detach_(self) -> Tensor:
@@ -536,11 +539,10 @@ class Tensor(Methods):
         elif self.requires_grad:
             node = self.grad_fn
             suffix = "requires_grad=True" if node is None else f"grad_fn=<{node.name()}>"
-        library = library_of(self._data)
-        varies = library.varies(self._data)
-        values = library.every(self._shown()) if varies else _values(self)
-        device, note = library.device(self._data), "batched" if varies else ""
-        values = library_of(values).to_numpy(values) if varies else values
+        library, is_batch = library_of(self._data), varies(self._data)
+        device, note = library.device(self._data), "batched" if is_batch else ""
+        values = innermost(self._shown())
+        values = library_of(values).to_numpy(values) if is_batch else _values(self)
         return printing.tensor_repr(self._printed_as, values, self.dtype, device, note, suffix)
 
     def __format__(self, spec: str) -> str:
@@ -637,7 +639,7 @@ def unaliased(tensor: Tensor) -> Tensor:
 
 def _values(tensor: Tensor) -> Any:
     """Return the values of a tensor for reading alone, in NumPy's memory."""
-    array = library_of(tensor._data).constant(tensor._shown())
+    array = constant(tensor._shown())
     return library_of(array).to_numpy(array)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from pullback.arrays import DTYPES, library_of
 from pullback.core.tensor.tensor import Tensor, box
 from pullback.errors import DTypeError, ShapeError, TensorIndexError, compose
-from pullback.ops.arguments import array_of, tensor_of
+from pullback.ops.arguments import all_values, array_of, tensor_of
 from pullback.ops.axes import normalize_axis
 from pullback.ops.declare import (
     composition,
@@ -74,7 +74,7 @@ def index_for(
     if 0 in array.shape:
         return tensor
     n = x.shape[axis] if x.shape else 1
-    values = library.every(array)
+    values = all_values(array)
     xp = library_of(values).xp
     low, high = int(xp.min(values)), int(xp.max(values))
     if high >= n or low < (-n if wraps else 0):

@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pullback.arrays import NUMPY, is_array, join, library_of
+from pullback.arrays import NUMPY, is_array, join, library_of, varies
 from pullback.core.function.dispatch import beside, mixed_error, unwrap_escaped
 from pullback.core.function.inplace import adopt, apply_inplace, check_allowed, write_unrecorded
 from pullback.core.function.primitive import Primitive
@@ -53,7 +53,7 @@ def _unwrap(index: Any, *kept_for: Any) -> Any:
                 f"{index.dtype.name}"
             )
         array = index.data_array()
-        if not index.shape and index.dtype.kind in "iu" and not library_of(array).varies(array):
+        if not index.shape and index.dtype.kind in "iu" and not varies(array):
             return int(index)
         return _unwrap(index.data_array(), *kept_for)
     if isinstance(index, slice):
@@ -62,9 +62,7 @@ def _unwrap(index: Any, *kept_for: Any) -> Any:
         )
     if isinstance(index, list):
         return [_unwrap(i, *kept_for) for i in index]
-    if not is_array(index) or (
-        library_of(index).dtype(index).kind in "iu" and not library_of(index).varies(index)
-    ):
+    if not is_array(index) or (library_of(index).dtype(index).kind in "iu" and not varies(index)):
         index = plain(index)
     if isinstance(index, (float, str, complex)):
         raise TensorIndexError(

@@ -257,7 +257,7 @@ def _is_tracked(x: Any) -> bool:
     """Return whether an operation on `x` is recorded, or its array wraps another."""
     if not isinstance(x, Tensor):
         return False
-    return (x.requires_grad and is_grad_enabled()) or library_of(x.data_array()).rank > 0
+    return (x.requires_grad and is_grad_enabled()) or library_of(x.data_array()).level > 0
 
 
 # -- singular values -------------------------------------------------------------------------------

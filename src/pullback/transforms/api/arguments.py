@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from pullback import hints
 from pullback.arrays import NUMPY, is_array, library_of
 from pullback.core.custom.pytree import flatten, named_leaves, unflatten
-from pullback.core.function.dispatch import lifted
+from pullback.core.function.dispatch import wrap_in
 from pullback.core.tensor.tensor import Tensor, box, new_leaf
 from pullback.core.tensor.versions import shared_counter
 from pullback.errors import ArgumentError, ArgumentTypeError, AutogradError, DTypeError, compose
@@ -232,8 +232,8 @@ def _input(given: Any, source: Tensor, level: int) -> Input:
     """Return the tensor that replaces a leaf, a new leaf or a clone in the graph."""
     source.data_array()
     running = WRAPPING.get()
-    if running and running[-1].library.rank > library_of(source._data).rank:
-        source = lifted(source, running[-1].library)
+    if running and running[-1].library.level > library_of(source._data).level:
+        source = wrap_in(source, running[-1].library)
     if depends_on_outer_level(source, level):
         tensor = run_recorded(level, clone, source)
         tensor._node.levels |= 1 << level

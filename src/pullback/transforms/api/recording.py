@@ -305,7 +305,7 @@ def _bare(out: Tensor, numbers: bool) -> Any:
 
 def _goes_on(tensor: Tensor) -> bool:
     """Return whether something outside may still be derived from a tensor: it stays one."""
-    return tensor.requires_grad or library_of(tensor.data_array()).rank > 0
+    return tensor.requires_grad or library_of(tensor.data_array()).level > 0
 
 
 def detached(outs: Sequence[Any]) -> list[Any]:

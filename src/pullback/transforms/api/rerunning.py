@@ -22,7 +22,7 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Any, NamedTuple, Protocol
 from weakref import ref
 
-from pullback.arrays import NUMPY, library_of
+from pullback.arrays import NUMPY, innermost, library_of
 from pullback.core.backward.collect import since
 from pullback.core.backward.engine import run as run_backward
 from pullback.core.custom.pytree import leaves
@@ -397,9 +397,7 @@ def _tracked(result: Any) -> list[Tensor]:
 
 def _flat(tensor: Tensor) -> Any:
     """Return all values of a tensor as one row of real numbers, in NumPy's memory."""
-    array = tensor.data_array()
-    array = library_of(array).constant(array)  # what a tangent belongs to
-    array = library_of(array).every(array)  # of all samples of a batch
+    array = innermost(tensor.data_array())
     flat = library_of(array).to_numpy(array).reshape(-1)
     return flat.view(flat.real.dtype) if flat.dtype.kind == "c" else flat
 

@@ -239,7 +239,7 @@ def _part(library: BatchLibrary, value: Tensor) -> tuple[Tensor, bool]:
         part, has_axis = value, False
     else:
         part, has_axis = tensor_of_part(array.value, value.__class__), array.batched
-    if part.requires_grad and not depends_on_outer_level(part, library.rank):
+    if part.requires_grad and not depends_on_outer_level(part, library.level):
         part = part._alias()  # it depends on nothing that can be differentiated by
     return part, has_axis
 

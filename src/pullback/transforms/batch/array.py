@@ -18,13 +18,12 @@ from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from pullback import hints
-from pullback.arrays import NUMPY, library_of, register
+from pullback.arrays import NUMPY, constant, register
 from pullback.core.custom.pytree import leaves
 from pullback.core.debug.anomaly import call_site
 from pullback.core.function.handed import TENSORS
 from pullback.core.function.primitive import Primitive
 from pullback.core.function.tensor_library import library_of_part, on_parts
-from pullback.core.tensor.ownership import is_held_once, is_unshared
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, BatchedValueError, compose
 from pullback.ops.primitives.arranging import diagonal_p
@@ -90,10 +89,10 @@ class Batch(Wrapped):
 class BatchLibrary(TransformLibrary):
     """The library of batches of one depth of nesting."""
 
-    def __init__(self, rank: int) -> None:
-        super().__init__("batches", rank, Batch)
+    def __init__(self, level: int) -> None:
+        super().__init__("batches", level, Batch)
 
-    def lift(self, a: Any) -> Any:
+    def wrap(self, a: Any) -> Any:
         """Wrap an array or a tensor that all samples share."""
         return a if self.has(a) else self.array_class(a, False)
 
@@ -138,7 +137,7 @@ class BatchLibrary(TransformLibrary):
         old = before.value
         if after.batched and not before.batched:  # from now on each sample has its own
             shape = (after.value.shape[0], *old.shape)
-            old = run_recorded(self.rank, to_tensor(old).broadcast_to, shape)
+            old = run_recorded(self.level, to_tensor(old).broadcast_to, shape)
         new = after.value
         if before.batched and not after.batched:
             new = to_tensor(new).broadcast_to(tuple(old.shape))
@@ -148,10 +147,6 @@ class BatchLibrary(TransformLibrary):
     def copy(self, a: Any) -> Any:
         """Return a copy."""
         return self.run(clone_p, [a], {})
-
-    def separate(self, a: Any) -> Any:
-        """Return an array that nobody but the caller holds, or a copy."""
-        return a if is_held_once(a.value) and is_unshared(a.value) else self.copy(a)
 
     def getitem(self, a: Any, index: Any) -> Any:
         """Return ``a[index]``."""
@@ -166,8 +161,8 @@ class BatchLibrary(TransformLibrary):
         place = self.getitem(a, index).shape
         value = value if is_part(value) or self.has(value) else self.asarray(value, a.dtype)
         extra = len(value.shape) - len(place)  # leading axes of length 1, which NumPy drops
-        value = self.reshape(self.lift(value), value.shape[extra:])[0] if extra > 0 else value
-        value = self.broadcast_to(self.lift(value), place)
+        value = self.reshape(self.wrap(value), value.shape[extra:])[0] if extra > 0 else value
+        value = self.broadcast_to(self.wrap(value), place)
         return a + self.run(index_put_p, [value], {"index": index, "shape": a.shape})
 
     def broadcast_to(self, a: Any, shape: tuple[int, ...]) -> Any:
@@ -197,15 +192,10 @@ class BatchLibrary(TransformLibrary):
 
     def constant(self, a: Any) -> Any:
         """Return the values outside of any graph."""
-        part = a.value
-        part = part.detach().data_array() if isinstance(part, Tensor) else part
-        return self.array_class(library_of(part).constant(part), a.batched)
+        part = a.value.data_array() if isinstance(a.value, Tensor) else a.value
+        return self.array_class(constant(part), a.batched)
 
     # -- values of the samples ---------------------------------------------------------------------
-    def varies(self, a: Any) -> bool:
-        """Say whether the samples have values of their own."""
-        return a.batched or super().varies(a)
-
     def is_constant(self, a: Any) -> bool:
         """Say whether all samples have the same."""
         return not a.batched
@@ -249,7 +239,7 @@ class BatchLibrary(TransformLibrary):
             required = 'randomness="different" (a draw for each sample) or "same" required'
             raise ArgumentError(compose("vmap", required, 'random numbers under "error"'))
         if running.randomness == "same":
-            return self.lift(self._drawn_outside(draw))
+            return self.wrap(self._drawn_outside(draw))
         return self.array_class(self._drawn_outside(lambda lead: draw((*lead, running.size))))
 
 
@@ -262,8 +252,8 @@ def _moved(part: Any, name: str) -> Any:
 
 
 @functools.cache
-def batches(rank: int) -> BatchLibrary:
+def batches(level: int) -> BatchLibrary:
     """Return the library of a depth of nesting, from 1, made and registered once."""
-    library = BatchLibrary(rank)
+    library = BatchLibrary(level)
     register(library)
     return library

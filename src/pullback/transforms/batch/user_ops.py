@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
-from pullback.arrays import NUMPY, is_array, join, library_of
+from pullback.arrays import NUMPY, is_array, join, library_of, varies
 from pullback.core.backward import api as engine
 from pullback.core.custom.vmap_rule import VmapInfo
-from pullback.core.function.dispatch import lifted, unwrap_escaped
+from pullback.core.function.dispatch import unwrap_escaped, wrap_in
 from pullback.core.function.handed import TENSORS
 from pullback.core.graph.modes import STATE
 from pullback.core.tensor.tensor import Tensor, box, new_leaf
@@ -60,8 +60,7 @@ def each(
     NotImplemented if no argument differs between samples, but what the function closes over.
     """
     called = FunctionCall(function, args, keywords, "vmap")
-    arrays = [t.data_array() for t in called.tensors]
-    if not any(library_of(a).varies(a) for a in arrays):
+    if not any(varies(t.data_array()) for t in called.tensors):
         return NotImplemented
     return _called(library, called, _BySample(called))
 
@@ -69,7 +68,7 @@ def each(
 def _called(library: Any, called: UserCall, step: _Step) -> Any:
     # Those of a transform inside of this one are of a library that wraps batches.
     outer = join([library, *(library_of(t.data_array()) for t in called.tensors)]) or library
-    return called.result(call_function(step, [lifted(t, outer) for t in called.tensors]))
+    return called.result(call_function(step, [wrap_in(t, outer) for t in called.tensors]))
 
 
 def _info(library: Any, arrays: Sequence[Any]) -> VmapInfo:

@@ -17,10 +17,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from pullback import hints
-from pullback.arrays import NUMPY, library_of, register
+from pullback.arrays import NUMPY, constant, register
 from pullback.core.function.primitive import Primitive
 from pullback.core.function.tensor_library import library_of_part, on_parts
-from pullback.core.tensor.ownership import is_held_once, is_unshared, takes
+from pullback.core.tensor.ownership import takes
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import GraphError, compose
 from pullback.ops.functions.creation import zeros_like
@@ -89,10 +89,10 @@ class TangentLibrary(TransformLibrary):
 
     array_class: type[Tangent]
 
-    def __init__(self, rank: int) -> None:
-        super().__init__("tangents", rank, Tangent)
+    def __init__(self, level: int) -> None:
+        super().__init__("tangents", level, Tangent)
 
-    def lift(self, a: Any) -> Any:
+    def wrap(self, a: Any) -> Any:
         """Wrap an array or a tensor that does not change."""
         return a if self.has(a) else self.array_class(part_of(a) if isinstance(a, Tensor) else a)
 
@@ -184,14 +184,6 @@ class TangentLibrary(TransformLibrary):
         """Return a copy."""
         return self._each("copy", [a])
 
-    def separate(self, a: Any) -> Any:
-        """Return an array that nobody but the caller holds, or a copy."""
-        if (is_held_once(a.value) and is_unshared(a.value)) and (
-            a.tangent is None or (is_held_once(a.tangent) and is_unshared(a.tangent))
-        ):
-            return a
-        return self.copy(a)
-
     def getitem(self, a: Any, index: Any) -> Any:
         """Return ``a[index]``."""
         return self._each("getitem", [a], plain(index))
@@ -230,9 +222,7 @@ class TangentLibrary(TransformLibrary):
 
     def constant(self, a: Any) -> Any:
         """Return the values alone."""
-        if isinstance(a.value, Tensor):
-            return a.value.detach().data_array()
-        return library_of(a.value).constant(a.value)
+        return constant(a.value.data_array() if isinstance(a.value, Tensor) else a.value)
 
     def to_numpy(self, a: Any) -> Any:
         """Return the values where they do not change, or of one number."""
@@ -260,8 +250,8 @@ def zeros_of(part: Any) -> Any:
 
 
 @functools.cache
-def tangents(rank: int) -> TangentLibrary:
+def tangents(level: int) -> TangentLibrary:
     """Return the library of a depth of nesting, from 1, made and registered once."""
-    library = TangentLibrary(rank)
+    library = TangentLibrary(level)
     register(library)
     return library

@@ -11,7 +11,7 @@ from typing import Any
 
 from pullback.arrays import NUMPY, library_of
 from pullback.core.backward import api as engine
-from pullback.core.function.dispatch import lifted
+from pullback.core.function.dispatch import wrap_in
 from pullback.core.graph.modes import STATE
 from pullback.core.tensor.tensor import Tensor, box, new_leaf
 from pullback.errors import GraphError, compose
@@ -120,7 +120,7 @@ def _zero_leaf(like: Tensor, level: int) -> Tensor:
     array = like.data_array()
     if array.__class__ is _ndarray:
         return new_leaf(NUMPY.xp.zeros_like(array), level)
-    return new_leaf(lifted(zeros_like(like.detach()), library_of(array))._data, level)
+    return new_leaf(wrap_in(zeros_like(like.detach()), library_of(array))._data, level)
 
 
 def jvp_by_rows(

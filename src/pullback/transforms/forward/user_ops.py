@@ -13,7 +13,7 @@ from typing import Any
 from pullback.core.backward import api as engine
 from pullback.core.custom.context import backward_context
 from pullback.core.custom.pytree import Structure, rebuild
-from pullback.core.function.dispatch import lifted, unwrap_escaped
+from pullback.core.function.dispatch import unwrap_escaped, wrap_in
 from pullback.core.graph.modes import STATE, run_in_mode
 from pullback.core.graph.node import Output
 from pullback.core.tensor.tensor import Tensor, new_leaf
@@ -43,7 +43,7 @@ def call_user_op(library: Any, op: Any, arguments: Any, values: Sequence[Any]) -
     for tensor in call.tensors:
         if tensor._base is not None:
             tensor.data_array()
-    tensors = [lifted(t, library) for t in call.tensors]
+    tensors = [wrap_in(t, library) for t in call.tensors]
     return call.result(jvp_of_function(library, call, tensors))
 
 
