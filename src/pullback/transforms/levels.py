@@ -13,12 +13,11 @@ from collections.abc import Callable, Iterable
 from contextvars import ContextVar
 from typing import Any, NamedTuple
 
-from pullback.arrays import WrappingLibrary, library_of
-from pullback.core.graph.modes import STATE, changed_mode
+from pullback.arrays import NUMPY, WrappingLibrary, library_of
+from pullback.core.graph.modes import RECORD, STATE, changed_mode
 from pullback.core.tensor.tensor import Tensor
 
 __all__ = [
-    "RECORDING",
     "WRAPPING",
     "Running",
     "depends_on_outer_level",
@@ -27,32 +26,31 @@ __all__ = [
     "run_recorded",
 ]
 
+_ndarray = NUMPY.array_types[0]
 # The changes of the mode in which a transform runs a function that it differentiates.
-RECORDING = {"grad": True, "inference": False}
+_RECORDING = {"grad": True, "inference": False}
 # The level of the innermost transform that is running; None in a new thread, which has no context.
 _LEVEL: ContextVar[int | None] = ContextVar("pullback_level", default=None)
 # Where levels begin in other threads: a function that runs in one may close over outer levels.
 _OF_THREADS = 16
 
 
-def _current_level() -> int:
+def new_level(tensors: Iterable[Tensor | None] = ()) -> int:
+    """Return the level of a transform that begins: beyond what is running, or wraps a tensor."""
     level = _LEVEL.get()
     if level is None:
         level = 0 if threading.current_thread() is threading.main_thread() else _OF_THREADS
-    return level
-
-
-def new_level(tensors: Iterable[Tensor | None] = ()) -> int:
-    """Return the level of a transform that begins: beyond what is running, or wraps a tensor."""
-    wrapped = [library_of(t.data_array()).level for t in tensors if t is not None]
-    return 1 + max(_current_level(), *wrapped, 0)
+    for tensor in tensors:
+        if tensor is not None and (array := tensor.data_array()).__class__ is not _ndarray:
+            level = max(level, library_of(array).level)
+    return level + 1
 
 
 def run_at_level(level: int, fn: Callable[..., Any], /, *args: Any, **kw: Any) -> Any:
     """Call `fn` such that transforms in it are beyond a level."""
     outer = _LEVEL.get()
     try:
-        _LEVEL.set(max(level, _current_level()))
+        _LEVEL.set(max(level, outer or 0))
         return fn(*args, **kw)
     finally:
         _LEVEL.set(outer)
@@ -60,17 +58,22 @@ def run_at_level(level: int, fn: Callable[..., Any], /, *args: Any, **kw: Any) -
 
 def run_recorded(level: int, fn: Callable[..., Any], /, *args: Any, **kw: Any) -> Any:
     """Do the same in the mode in which a transform at that level records."""
-    mode = STATE.get()
+    mode, outer = STATE.get(), _LEVEL.get()
     try:
-        STATE.set(changed_mode(RECORDING))
-        return run_at_level(level, fn, *args, **kw)
+        STATE.set(mode if mode is RECORD else changed_mode(_RECORDING))
+        _LEVEL.set(max(level, outer or 0))
+        return fn(*args, **kw)
     finally:
+        _LEVEL.set(outer)
         STATE.set(mode)
 
 
 def depends_on_outer_level(tensor: Tensor, level: int) -> bool:
     """Say whether a tensor has a derivative by what is differentiated by further out."""
-    return tensor.requires_grad and tensor._node.levels % (1 << level) != 0
+    if tensor._base is not None:
+        tensor.data_array()  # brings its node up to date
+    node = tensor._node
+    return node is not None and node.levels % (1 << level) != 0
 
 
 class Running(NamedTuple):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pullback.arrays import join, library_of
+from pullback.arrays import NUMPY, library_of
 from pullback.core.custom.pytree import Structure, flatten, unflatten
 from pullback.core.function.dispatch import unwrap_escaped, wrap_in
 from pullback.core.function.record import NodeOperation, new_node, warn_of_lost
@@ -65,7 +65,8 @@ class UserCall:
         self.leaves, self.traverse = list(values), traverse
         if traverse:
             self.leaves, self._containers = flatten(self.leaves)
-        self.tensors = [x for x in self.leaves if isinstance(x, Tensor)]
+        self._at = [i for i, x in enumerate(self.leaves) if isinstance(x, Tensor)]
+        self.tensors = [self.leaves[i] for i in self._at]
         self.results: list[Any] = []
         self.structure: Structure | None = None
 
@@ -79,19 +80,21 @@ class UserCall:
 
     def with_tensors(self, tensors: Sequence[Any]) -> list[Any]:
         """Return the arguments with others for the tensors."""
-        left = iter(tensors)
-        return self.with_leaves([next(left) if isinstance(x, Tensor) else x for x in self.leaves])
+        values = list(self.leaves)
+        for i, tensor in zip(self._at, tensors, strict=False):
+            values[i] = tensor
+        return unflatten(self._containers, values) if self.traverse else values
 
     def __call__(self, *tensors: Tensor) -> list[Tensor]:
         """Call the function with these tensors; return the tensors in its result."""
         values = self.with_tensors(tensors)
-        versions = [version_of(t) for t in tensors]
+        versions = list(map(version_of, tensors))
         error = None
         try:
             self.take(self.run(values))
         except InplaceError as raised:
             error = raised
-        if error is not None or versions != [version_of(t) for t in tensors]:
+        if error is not None or versions != list(map(version_of, tensors)):
             required = f"an operation that changes no argument in place required in {self._where}"
             raise InplaceError(compose(self.name, required, "one that does")) from error
         return [x for x in self.results if isinstance(x, Tensor)]
@@ -112,16 +115,11 @@ class OperationCall(UserCall):
 
     def __init__(self, op: Any, arguments: Any, values: Sequence[Any], where: str) -> None:
         super().__init__(op.name, where, values, op.traverse)
-        self.op, self._arguments = op, arguments
-
-    def spread(self, values: list[Any]) -> tuple[list[Any], dict[str, Any]]:
-        """Return values of forward's parameters as positional and keyword arguments."""
-        found: tuple[list[Any], dict[str, Any]] = self.op.signature.spread(self._arguments, values)
-        return found
+        self.op, self.arguments = op, arguments
 
     def run(self, values: list[Any]) -> Any:
         """Call the operation."""
-        positional, keywords = self.spread(values)
+        positional, keywords = self.op.signature.spread(self.arguments, values)
         return self.op(*positional, **keywords)
 
 
@@ -152,12 +150,16 @@ def name_of_function(function: Any) -> str:
 
 
 # -- by the library of the tensors -----------------------------------------------------------------
-def call_function(function: Callable[..., Any], tensors: Sequence[Tensor]) -> list[Tensor]:
+def call_function(
+    function: Callable[..., Any], tensors: Sequence[Tensor], library: Any = NUMPY
+) -> list[Tensor]:
     """Call a function of tensors on what their arrays hold, as the library of all of them does.
 
-    Where none is wrapped, the function itself is called.
+    As `library` at least. Where none is wrapped, the function itself is called.
     """
-    library: Any = join([library_of(t.data_array()) for t in tensors])
+    for tensor in tensors:
+        own = library_of(tensor.data_array())
+        library = own if own.level >= library.level else library
     if not library.level:
         return list(function(*tensors))
     found: list[Tensor] = library.call_function(function, [wrap_in(t, library) for t in tensors])

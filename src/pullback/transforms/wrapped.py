@@ -257,10 +257,9 @@ def in_one_library(tensors: Sequence[Tensor]) -> Sequence[Tensor]:
 
     A leaf that is wrapped only later would be taken for one from outside, see `wrap_in`.
     """
-    arrays = [t.data_array() for t in tensors]
-    if len({array.__class__ for array in arrays}) < 2:
+    if len(tensors) < 2:
         return tensors
-    library = join(map(library_of, arrays))
+    library = join([library_of(t.data_array()) for t in tensors])
     return tensors if library is None else [wrap_in(t, library) for t in tensors]
 
 
@@ -387,7 +386,7 @@ class TransformLibrary(WrappingLibrary):
 
     def level_is_active(self) -> bool:
         """Say whether a transform of this library is running: not on its parts, nor done."""
-        return self in [running.library for running in WRAPPING.get()]
+        return self in map(operator.attrgetter("library"), WRAPPING.get())
 
     def is_beside_parts(self) -> bool:
         """Say whether a function of parts is running, of which such arrays are none."""
@@ -498,7 +497,7 @@ def run_wrapped(
         WRAPPING.set((*outer, running))
         MAKING.set(library)
         WRITES.set(writes)
-        levels = levels_of([t._node for t in given if t.requires_grad])
+        levels = levels_of([t._node for t in given if t.requires_grad]) if given else 0
         result = run_in_call(levels, run_at_level, library.level, function)
         result = _apart_from(writes, result)
     except BaseException as raised:
@@ -534,10 +533,11 @@ def run_within(library: TransformLibrary, function: Callable[..., Any], *args: A
 
     Arrays of this depth that the function closes over are none of its own: see `level_is_active`.
     """
+    running = WRAPPING.get()
     outer = _running_below(library.level)
-    inner = {r.library.level for r in WRAPPING.get() if r not in outer}
+    inner = [r.library.level for r in running[len(outer) :]]
     token = WRAPPING.set(outer)  # of this depth none is running where the parts are
-    apart = _INACTIVE.set(_INACTIVE.get() | inner | {library.level})
+    apart = _INACTIVE.set(_INACTIVE.get().union(inner, (library.level,)))
     try:
         return on_parts(_making, outer[-1].library if outer else None, function, *args)
     finally:
@@ -551,4 +551,7 @@ def _making(library: Any, function: Callable[..., Any], *args: Any) -> Any:
 
 
 def _running_below(level: int) -> tuple[Running, ...]:
-    return tuple(running for running in WRAPPING.get() if running.library.level < level)
+    running = WRAPPING.get()
+    while running and running[-1].library.level >= level:
+        running = running[:-1]
+    return running

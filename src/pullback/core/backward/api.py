@@ -6,6 +6,7 @@ for. The pass itself is engine.py's.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -387,6 +388,9 @@ def grad(
     )
 
 
+_NODE = operator.attrgetter("_node")
+
+
 def pulled_back(
     outputs: Sequence[Tensor],
     inputs: Sequence[Tensor],
@@ -411,17 +415,17 @@ def pulled_back(
     if grad_outputs is None:
         seeds = [_scalar_seed(root) for root in outputs]
     else:
-        seeds = [_beside(g, root) for g, root in zip(grad_outputs, outputs, strict=True)]
+        seeds = list(map(_beside, grad_outputs, outputs))
     if (observer := STATE.get().observer) is not None:
         observer.roots("grad", "grad_outputs", list(outputs), seeds)
     found = run(
-        [t._node for t in outputs],
+        list(map(_NODE, outputs)),
         seeds if recorded else [g.data_array() for g in seeds],
-        [t._node for t in inputs],
+        list(map(_NODE, inputs)),
         retain,
         recorded,
         False,
-        ends=frozenset([t._node for t in fixed]),
+        ends=frozenset(map(_NODE, fixed)),
     )
     return [_result(i, t, found, True, False, recorded) for i, t in enumerate(inputs)]
 

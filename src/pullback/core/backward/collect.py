@@ -36,7 +36,7 @@ def planned(
     GraphError
         If what was saved there cannot be used any more.
     """
-    oldest = begun if begun or targets is None else min(target.seq for target in targets)
+    oldest = begun if begun or targets is None else min(map(_seq, targets))
     order, suspects = collect(roots, oldest, ends)
     wanted = None
     if targets is not None:

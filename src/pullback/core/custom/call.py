@@ -115,8 +115,10 @@ class Call(NamedTuple):
 
     def _intercepted(self) -> Any:
         """Return what a library that wraps the arguments makes of the call, if it takes it."""
-        arrays = [a.data_array() for a in self.args if isinstance(a, Tensor)]
-        libraries = {library_of(a) for a in arrays if a.__class__ in INTERCEPTING}
+        libraries = set()
+        for a in self.args:
+            if isinstance(a, Tensor) and (array := a.data_array()).__class__ in INTERCEPTING:
+                libraries.add(library_of(array))
         library = join(libraries) if libraries else None
         if library is None or library.call is None:
             return NotImplemented

@@ -16,7 +16,7 @@ from typing import Any
 from pullback.arrays import DType, dtype_of, is_array, join, library_of
 from pullback.core.custom import pytree as tree
 from pullback.core.function.handed import RECORDED
-from pullback.core.graph.node import NO_TENSOR, CustomNode, Meta, library_at
+from pullback.core.graph.node import NO_TENSOR, CustomNode, Meta, library_at, meta_of
 from pullback.core.tensor.tensor import Tensor, box
 from pullback.errors import GradientError
 
@@ -221,6 +221,10 @@ def _is_gradient(value: Any) -> bool:
 def _checked(op: Any, name: str, g: Any, meta: Meta) -> Tensor:
     """Return `g` as a tensor that fits the argument, or raise."""
     shape, dtype, place = meta
+    if isinstance(g, Tensor):
+        came = meta_of(g.data_array())
+        if came[2] == place and came == meta:  # dtypes of other libraries are not to be compared
+            return g
     library, device = library_at(place)
     if not isinstance(g, Tensor):
         if isinstance(g, bool) or not _is_gradient(g):

@@ -177,6 +177,9 @@ class SavedVariables(Named):
     def _at(self, place: int) -> Any:
         return getattr(self, self._slots[place])
 
+    def __iter__(self) -> Iterator[Any]:
+        return iter([getattr(self, slot) for slot in self._slots])
+
     def __getattr__(self, name: str) -> Any:
         found = name if name in self._names else None
         if name in self._slots:

@@ -73,6 +73,8 @@ class Writes:
 
     def adopted(self) -> set[int]:
         """Return the numbers of the tensors that were brought into the library."""
+        if not self._adopted:
+            return set()
         return {id(tensor) for a in self._adopted if (tensor := a.tensor()) is not None}
 
     def put_back(self) -> Exception | None:

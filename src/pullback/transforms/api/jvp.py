@@ -24,7 +24,6 @@ from pullback.transforms.wrapped import (
     part_of,
     run_wrapped,
     tensor_of_part,
-    to_tensor,
 )
 
 __all__ = ["jvp", "linearize", "run_forward"]
@@ -78,10 +77,8 @@ def jvp(
     result = run_forward(arguments, sources, vectors, has_aux)
     pairs = zip(arguments.leaves, sources, strict=True)
     given = [leaf for leaf, source in pairs if source is not None]
-    value, tangent = (
-        unflatten(result.structure, leaves_as_given(found, given))
-        for found in (result.values(), result.tangents())
-    )
+    value = unflatten(result.structure, leaves_as_given(result.values(), given))
+    tangent = unflatten(result.structure, leaves_as_given(result.tangents(), given))
     return (value, tangent, result.auxiliary()) if has_aux else (value, tangent)
 
 
@@ -205,15 +202,13 @@ def _value(library: TangentLibrary, leaf: Any) -> Any:
 
 def _tangent(library: TangentLibrary, leaf: Any) -> Tensor | None:
     """Return the derivative of a leaf of the result, zeros where it depends on nothing."""
+    array = leaf.data_array() if isinstance(leaf, Tensor) else None
+    if array.__class__ is library.array_class and array.tangent is not None:
+        return tensor_of_part(array.whole_tangent, leaf.__class__)
     if not is_differentiable(leaf):
         return None
-    tensor = as_tensor(leaf)
-    array = tensor.data_array()
-    if array.__class__ is not library.array_class:
-        return zeros_like(tensor.detach())
-    if array.tangent is None:
-        return in_class(zeros_like(to_tensor(array.value).detach()), tensor.__class__)
-    return tensor_of_part(array.whole_tangent, tensor.__class__)
+    value = as_tensor(_value(library, leaf))
+    return in_class(zeros_like(value.detach()), value.__class__)
 
 
 class JacobianVectorProduct:

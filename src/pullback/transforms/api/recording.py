@@ -215,14 +215,17 @@ def check_differentiable(
     arguments: Arguments, outs: Sequence[Any], structure: Structure | None
 ) -> None:
     """Raise if none of the leaves of a result is a tensor that can have a derivative."""
-    found = [x for x in outs if isinstance(x, Tensor)]
-    if not found:
+    found = None
+    for x in outs:
+        if isinstance(x, Tensor):
+            found = x
+            if x.dtype.is_inexact:
+                return
+    if found is None:
         out = unflatten(structure, outs)
         raise _independent(arguments, out, "return the result, or a container of results")
-    if True not in [x.dtype.is_inexact for x in found]:
-        required = f"a floating-point or complex result of {name_of(arguments.fun)} required"
-        came = found[0].dtype.name
-        raise DTypeError(compose(arguments.api, required, came, ("result", found[0])))
+    required = f"a floating-point or complex result of {name_of(arguments.fun)} required"
+    raise DTypeError(compose(arguments.api, required, found.dtype.name, ("result", found)))
 
 
 def _independent(arguments: Arguments, out: Any, way_out: str) -> ArgumentTypeError:

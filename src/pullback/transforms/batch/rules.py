@@ -15,6 +15,7 @@ from typing import Any
 from pullback.core.function.handed import TENSORS
 from pullback.core.function.primitive import Primitive
 from pullback.core.tensor.tensor import Tensor
+from pullback.errors import ShapeError
 from pullback.ops.axes import normalize_axes, normalize_axis
 from pullback.transforms.batch.batched_call import BatchedCall, aligned, refused
 from pullback.transforms.batch.indexing import INDEXING, sample_of, size_of
@@ -85,17 +86,17 @@ def _each_sample(library: Any, call: BatchedCall) -> list[Any]:
 
 def stacked(library: Any, name: str, rows: Sequence[Sequence[Tensor]]) -> list[Tensor]:
     """Return what was computed for each sample with the axis of the samples first."""
-    for column in zip(*rows, strict=True):
-        shapes = list(dict.fromkeys(tuple(t.shape) for t in column))
-        if len(shapes) > 1:
-            required = f"results of {name} of one shape for all samples required"
-            hint = (
-                "a shape that depends on values cannot be batched: keep all elements and choose by "
-                "pb.where or a product with a mask, or loop over the samples"
-            )
-            came = f"the shapes {shapes[0]} and {shapes[1]}"
-            raise refused(library, required, came, hint)
-    return [TENSORS.stack(list(column)) for column in zip(*rows, strict=True)]
+    try:
+        return [TENSORS.stack(list(column)) for column in zip(*rows, strict=True)]
+    except ShapeError as error:
+        shapes = next(s for c in zip(*rows, strict=True) if len(s := {t.shape: 0 for t in c}) > 1)
+        required = f"results of {name} of one shape for all samples required"
+        hint = (
+            "a shape that depends on values cannot be batched: keep all elements and choose by "
+            "pb.where or a product with a mask, or loop over the samples"
+        )
+        first, second, *_ = shapes
+        raise refused(library, required, f"the shapes {first} and {second}", hint) from error
 
 
 # -- element by element, and along leading axes ----------------------------------------------------

@@ -7,17 +7,18 @@ each sample, and is such a call itself, and so on for every order. Nothing is co
 
 from __future__ import annotations
 
+import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
-from pullback.arrays import NUMPY, is_array, join, library_of, varies
+from pullback.arrays import NUMPY, is_array, varies
 from pullback.core.backward import api as engine
 from pullback.core.custom.vmap_rule import VmapInfo
-from pullback.core.function.dispatch import unwrap_escaped, wrap_in
+from pullback.core.function.dispatch import unwrap_escaped
 from pullback.core.function.handed import TENSORS
-from pullback.core.graph.modes import STATE
+from pullback.core.graph.modes import STATE, run_in_mode
 from pullback.core.tensor.tensor import Tensor, box, new_leaf
 from pullback.errors import ArgumentError, ShapeError, compose
 from pullback.ops.functions.creation import asarray, zeros_like
@@ -67,8 +68,7 @@ def each(
 
 def _called(library: Any, called: UserCall, step: _Step) -> Any:
     # Those of a transform inside of this one are of a library that wraps batches.
-    outer = join([library, *(library_of(t.data_array()) for t in called.tensors)]) or library
-    return called.result(call_function(step, [wrap_in(t, outer) for t in called.tensors]))
+    return called.result(call_function(step, called.tensors, library))
 
 
 def _info(library: Any, arrays: Sequence[Any]) -> VmapInfo:
@@ -79,53 +79,55 @@ def _info(library: Any, arrays: Sequence[Any]) -> VmapInfo:
 
 
 # -- what was recorded of the samples --------------------------------------------------------------
-class _Group:
-    """What one call computed: for one sample, or for all of them at once."""
-
-    def __init__(self, places: list[Any], outs: list[Tensor]) -> None:
-        self.places, self.outs = places, outs  # what stood for the arguments; results
-
-
 class _Parts:
     """What a function computed of what batches hold.
 
     Attributes
     ----------
-    groups : list of _Group
+    places, outs : list of list of Tensor
+        For each sample, or once for all of them, what stood for the arguments, and the results.
     size : int
         The number of samples; 0 where all have the same.
-    together : bool
-        Whether there is one group of all samples.
     kept : bool
         Whether the results stay part of a graph of what batches hold.
     level : int
         Of what stood for the arguments.
+    together : bool
+        Whether all samples were computed at once.
     """
 
     def __init__(
-        self, groups: list[_Group], size: int, together: bool, kept: bool, level: int
+        self,
+        places: list[list[Any]],
+        outs: list[list[Tensor]],
+        size: int,
+        kept: bool,
+        level: int,
+        together: bool = False,
     ) -> None:
-        self.groups, self.size, self.together, self.kept = groups, size, together, kept
-        self.level = level
+        self.places, self.outs, self.size, self.kept = places, outs, size, kept
+        self.level, self.together = level, together
 
     def joined(self, library: Any, name: str) -> list[Tensor]:
         """Return the results of all samples."""
-        rows = [group.outs for group in self.groups]
-        if not self.kept:
-            rows = [[box(o.data_array()) for o in row] for row in rows]
-        return rows[0] if self.together or not self.size else stacked(library, name, rows)
+        if self.size and not self.together:
+            changes = {} if self.kept else {"grad": False}
+            return run_in_mode(changes, stacked, library, name, self.outs)  # type: ignore[no-any-return]
+        return [o if self.kept else box(o.data_array()) for o in self.outs[0]]
 
     def of_samples(self, size: int) -> _Parts:
         """Return the same for samples that shared the arguments, but do not share a gradient."""
         if self.size or not size:
             return self
-        return _Parts(self.groups * size, size, False, self.kept, self.level)
+        return _Parts(self.places * size, self.outs * size, size, self.kept, self.level)
 
-    def split(self, value: Tensor, batched: bool) -> list[Any]:
-        """Return what belongs to each group of a tensor."""
-        if not batched:
-            return [_expanded(value, self.size) if self.together else value] * len(self.groups)
-        return [value] if self.together else _rows(value, True, None, self.size)
+    def seeds(self, value: Tensor, batched: bool, level: int | None) -> list[Any]:
+        """Return what stands for a cotangent in the pass through each of the results."""
+        if batched and not self.together:
+            return _rows(value, True, level, self.size)
+        if self.together and not batched:
+            value = _expanded(value, self.size)
+        return [_seed(value, level) for _ in self.outs]
 
 
 def _expanded(value: Tensor, size: int) -> Any:
@@ -157,7 +159,7 @@ def _seed(value: Tensor, level: int | None) -> Tensor:
 
 
 def _keeps(values: Sequence[Any]) -> bool:
-    return STATE.get().grad and any(isinstance(v, Tensor) and v.requires_grad for v in values)
+    return STATE.get().grad and True in [isinstance(v, Tensor) and v.requires_grad for v in values]
 
 
 def _run(level: int | None, function: Callable[..., Any], *args: Any) -> Any:
@@ -166,7 +168,7 @@ def _run(level: int | None, function: Callable[..., Any], *args: Any) -> Any:
 
 
 def _depend_on_outer_level(outs: Sequence[Tensor], level: int) -> bool:
-    return STATE.get().grad and any(depends_on_outer_level(o, level) for o in outs)
+    return STATE.get().grad and True in [depends_on_outer_level(o, level) for o in outs]
 
 
 class _Step(ABC):
@@ -215,24 +217,27 @@ class _BySample(_Step):
             _rows(v, b, level if t else None, count)
             for v, b, t in zip(values, batched, tracked, strict=True)
         ]
-        groups = [_Group([column[i] for column in columns], []) for i in range(count)]
-        _run(level if recorded else None, self._run, groups, _draws(info, self.name))
+        places = [list(row) for row in zip(*columns, strict=True)] or [[]] * count
+        rows = _run(level if recorded else None, self._run, places, _draws(info, self.name))
         if not kept and recorded:
-            outs = [out for group in groups for out in group.outs]
-            kept = _depend_on_outer_level(outs, level)
-        return _Parts(groups, size, False, kept or not recorded, level)
+            kept = _depend_on_outer_level([out for outs in rows for out in outs], level)
+        return _Parts(places, rows, size, kept or not recorded, level)
 
-    def _run(self, groups: Sequence[_Group], draws: Iterator[AbstractContextManager[Any]]) -> None:
+    def _run(
+        self, places: Sequence[list[Any]], draws: Iterator[AbstractContextManager[Any]]
+    ) -> list[list[Tensor]]:
+        rows: list[list[Tensor]] = []
         first: list[Any] | None = None
-        for group, drawn in zip(groups, draws, strict=False):
+        for row, drawn in zip(places, draws, strict=False):
             with drawn:
-                self.called(*group.places)
-            results = [_as_part(x) for x in self.called.results]
-            self.called.results = results
-            group.outs = [x for x in results if isinstance(x, Tensor)]
+                self.called(*row)
+            results = self.called.results = list(map(_as_part, self.called.results))
+            rows.append([x for x in results if isinstance(x, Tensor)])
             others = [x for x in results if not isinstance(x, Tensor)]
             first = others if first is None else first
-            self._check_same(first, others)
+            if first or others:
+                self._check_same(first, others)
+        return rows
 
     def _check_same(self, first: list[Any], others: list[Any]) -> None:
         """Raise where what is no tensor in a result differs between samples."""
@@ -300,7 +305,7 @@ class _ByRule(_Step):
         places = [_place(v, level if t else None) for v, t in zip(given, tracked, strict=True)]
         outs = _run(level if any(tracked) else None, self._by_rule, info, places, in_dims)
         kept = kept or not any(tracked) or _depend_on_outer_level(outs, level)
-        return _Parts([_Group(places, outs)], size, True, kept, level)
+        return _Parts([places], [outs], size, kept, level, True)
 
     def _by_rule(
         self, info: VmapInfo, places: Sequence[Any], in_dims: Sequence[int | None]
@@ -308,7 +313,8 @@ class _ByRule(_Step):
         called, op = self.called, self.called.op
         dims = iter(in_dims)
         all_dims = [next(dims) if isinstance(x, Tensor) else None for x in called.leaves]
-        positional, keywords = called.spread(called.with_tensors(places))
+        values = called.with_tensors(places)
+        positional, keywords = op.signature.spread(called.arguments, values)
         found = op.vmap_rule(info, tuple(called.with_leaves(all_dims)), positional, keywords)
         called.take(found[0])
         called.results = [_as_part(x) for x in called.results]
@@ -347,52 +353,43 @@ class _Pull(_Step):
     ) -> _Parts:
         """Return the gradients of the arguments that are wanted."""
         first, level = len(self._wanted), max(new_level(), self._parts.level)
-        parts = self._parts.of_samples(info.batch_size)
-        columns = [parts.split(v, b) for v, b in zip(values[first:], batched[first:], strict=True)]
-        levels = [level if t else None for t in tracked[first:]]
-        recorded = any(tracked)
-        kept = STATE.get().grad and (_keeps(values[first:]) or self._is_kept())
-        rows = range(len(parts.groups))
-        seeds = [[_seed(c[k], at) for c, at in zip(columns, levels, strict=True)] for k in rows]
-        groups = [
-            _Group([*group.places, *own], [])
-            for group, own in zip(parts.groups, seeds, strict=True)
+        parts, recorded = self._parts.of_samples(info.batch_size), any(tracked)
+        kept = STATE.get().grad and (_keeps(values[first:]) or self._parts.kept)
+        columns = [
+            parts.seeds(v, b, level if t else None)
+            for v, b, t in zip(values[first:], batched[first:], tracked[first:], strict=True)
         ]
-        pairs = [*zip(parts.groups, groups, strict=True)]
-        chosen = [id(p) for group in parts.groups for p in self._chosen(group)]
+        places = [[*row, *(c[k] for c in columns)] for k, row in enumerate(parts.places)]
+        chosen = [[*itertools.compress(row, self._wanted)] for row in parts.places]
+        calls = [*zip(parts.outs, places, chosen, strict=True)]
         # What stands for an argument of several samples has a gradient by each of them.
-        shared = len({*chosen}) < len(chosen)
-        for part in [[pair] for pair in pairs] if shared else [pairs]:
-            run_recorded(level, self._pull, part, kept or recorded)
-        return _Parts(groups, parts.size, parts.together, kept or not recorded, level)
+        ids = [id(p) for row in chosen for p in row]
+        rows = []
+        for part in [[call] for call in calls] if len({*ids}) < len(ids) else [calls]:
+            rows += run_recorded(level, self._pull, part, kept or recorded)
+        kept = kept or not recorded
+        return _Parts(places, rows, parts.size, kept, level, parts.together)
 
-    def _chosen(self, group: _Group) -> list[Tensor]:
-        return [p for p, w in zip(group.places, self._wanted, strict=False) if w]
-
-    def _is_kept(self) -> bool:
-        return self._parts.kept and bool(self._parts.groups)
-
-    def _pull(self, pairs: Sequence[tuple[_Group, _Group]], recorded: bool) -> None:
-        """Pull the seeds of groups back, together, through what was recorded of them."""
+    def _pull(self, calls: Sequence[tuple[Any, Any, Any]], recorded: bool) -> list[list[Tensor]]:
+        """Return what is pulled back, together, through what was recorded of some calls."""
         roots, cotangents, chosen, variables = [], [], [], []
-        for group, pulled in pairs:
-            outs = [o for o, g in zip(group.outs, self._given, strict=True) if g]
-            for out, seed in zip(outs, pulled.places[len(group.places) :], strict=True):
+        for outs, places, wanted in calls:
+            seeds = places[len(self._wanted) :]
+            for out, seed in zip(itertools.compress(outs, self._given), seeds, strict=True):
                 if out.requires_grad:
                     roots.append(out)
                     cotangents.append(seed)
-            chosen += self._chosen(group)
-            variables += [p for p in pulled.places if p.requires_grad]
+            chosen += wanted
+            variables += [p for p in places if p._node is not None]
         found: Sequence[Tensor | None] = [None] * len(chosen)
         if roots:
             found = engine.pulled_back(roots, chosen, cotangents, True, recorded, variables)
-        each = len(chosen) // len(pairs)
         gradients = [
             zeros_like(t.detach()) if g is None else unwrap_escaped(g)
             for t, g in zip(chosen, found, strict=True)
         ]
-        for k, (_, pulled) in enumerate(pairs):
-            pulled.outs = gradients[k * each : (k + 1) * each]
+        each = len(chosen) // len(calls)
+        return [gradients[k * each : (k + 1) * each] for k in range(len(calls))]
 
 
 # -- on batches ------------------------------------------------------------------------------------
