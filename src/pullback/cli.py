@@ -114,8 +114,8 @@ def _parser() -> argparse.ArgumentParser:
 def _source(options: argparse.Namespace) -> int:
     """Print the source that is written for operations."""
     if ":" in options.name:
-        found = discover(options.name)
-        print("\n".join(source(each.op) for each in found.operations))
+        result = discover(options.name)
+        print("\n".join(source(each.op) for each in result.operations))
         return 0
     try:
         function = operator.attrgetter(options.name)(pullback)
@@ -196,15 +196,15 @@ def _check(options: argparse.Namespace) -> int:
     if options.json:
         return _check_as_json(options)
     terminal = Terminal(options.no_color)
-    found = _found(options)
+    result = _found(options)
     results = []
-    with terminal.progress(len(found.operations)) as begin:
-        for operation in found.operations:
+    with terminal.progress(len(result.operations)) as begin:
+        for operation in result.operations:
             begin(operation.id)
             results.append(_result(operation, options))
             terminal.show(results[-1])
-    terminal.end(found.problems, results, options.seed)
-    return _exit_code(found, results, options.allow_unchecked)
+    terminal.end(result.problems, results, options.seed)
+    return _exit_code(result, results, options.allow_unchecked)
 
 
 def _check_as_json(options: argparse.Namespace) -> int:
@@ -234,14 +234,14 @@ def _found(options: argparse.Namespace) -> Discovery:
     named = {"only": options.only, "skip": options.skip, "ignore": dict(options.ignore)}
     given = Options(seed=options.seed, time_limit=options.time_limit, **named)
     validated("pullback check", given)
-    found = discover(options.target)
-    count = len(found.operations)
+    result = discover(options.target)
+    count = len(result.operations)
     if options.inputs is not None and count > 1:
         raise ArgumentError(
             f"pullback check: one operation is required for --inputs, got {count}.\nhint: name it: "
-            f"{found.operations[0].id}"
+            f"{result.operations[0].id}"
         )
-    return found
+    return result
 
 
 def _result(operation: Operation, options: argparse.Namespace) -> Result:

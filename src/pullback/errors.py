@@ -72,7 +72,7 @@ __all__ = [
 # Maps the code of a running function to a reader of its local variables, which returns the names
 # of the operation that was called and its arguments by name.
 Call = tuple[tuple[str, ...], list[tuple[str, object]]]
-CALLS: dict[CodeType, Callable[[dict[str, Any]], Call]] = {}
+ERROR_CONTEXT: dict[CodeType, Callable[[dict[str, Any]], Call]] = {}
 
 
 class AutogradError(Exception):
@@ -335,13 +335,13 @@ def _completed(message: str, frame: FrameType | None) -> str:
     """Return a message with the name of the operation that the user called, and its inputs."""
     call, running = None, set()
     while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "pullback":
-        call = frame if frame.f_code in CALLS else call
+        call = frame if frame.f_code in ERROR_CONTEXT else call
         running.add(frame.f_code.co_name.strip("_"))
         frame = frame.f_back
     if call is None:
         return message
     variables = call.f_locals
-    names, inputs = CALLS[call.f_code](variables)
+    names, inputs = ERROR_CONTEXT[call.f_code](variables)
     if isinstance(variables, dict):  # before Python 3.13 a copy, which the frame keeps alive
         variables.clear()
     text, hint, rest = message.partition("\nhint:")
@@ -374,7 +374,7 @@ def _as_written(frame: FrameType | None, names: tuple[str, ...]) -> str:
     stems = [name.rstrip("_") for name in names]  # a form in place has its function's aliases
     known = [getattr(space, stem, None) for space in spaces for stem in stems]
     for name in re.findall(r"(\w+)\(", line):
-        found = [getattr(space, name.rstrip("_"), None) for space in spaces]
-        if any(x is function is not None for x in found for function in known):
+        result = [getattr(space, name.rstrip("_"), None) for space in spaces]
+        if any(x is function is not None for x in result for function in known):
             return str(name)
     return ""

@@ -66,7 +66,7 @@ class Case:
         """The positions of the inputs that have a gradient."""
         if not self.op.differentiable:
             return []
-        if self.op.joint is not None:
+        if self.op.vjp_all is not None:
             return list(range(len(self.sample.shapes)))
         return [i for i, name in enumerate(self.op.inputs) if self.op.declared.get(name)]
 

@@ -1,4 +1,4 @@
-"""The default library's own kernels: what a declaration's ``quick`` gives is what forward gives."""
+"""The kernels of the default library: a declaration's ``numpy_kernel`` gives what forward gives."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,9 @@ import pullback as pb
 from pullback.arrays import NUMPY
 from pullback.ops.declare import REGISTRY
 
-KERNELS = sorted(n for n, d in REGISTRY.items() if callable(getattr(d.primitive, "quick", None)))
+KERNELS = sorted(
+    n for n, d in REGISTRY.items() if callable(getattr(d.primitive, "numpy_kernel", None))
+)
 CALLS = [_cases.Case(name, i) for name in KERNELS for i in range(len(REGISTRY[name].samples))]
 # Errors for which a call goes to the complete forward.
 LEAVES = (IndexError, OverflowError, TypeError, ValueError)
@@ -20,7 +22,7 @@ def test_a_kernel_gives_what_forward_gives_or_leaves_it_to_forward(case, dtype):
     op, arrays = case.op, case.arrays(dtype)
     settings = {**op.settings, **case.settings()}
     try:
-        found = op.quick(*arrays, **settings)
+        found = op.numpy_kernel(*arrays, **settings)
     except LEAVES:
         return
     expected = op.forward(NUMPY.xp, *arrays, **settings)

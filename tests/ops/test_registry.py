@@ -41,7 +41,7 @@ def test_every_declaration_is_complete(name):
     declaration = REGISTRY[name]
     op = declaration.primitive
     assert declaration.samples != ()
-    assert op.differentiable == bool(op.declared or op.joint)
+    assert op.differentiable == bool(op.declared or op.vjp_all)
     assert set(op.declared) <= set(op.inputs)
     assert set(declaration.domain) >= set(op.inputs)
     assert declaration.public.__doc__

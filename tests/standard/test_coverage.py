@@ -9,7 +9,7 @@ import operator
 import pytest
 
 import pullback as pb
-from pullback.core.function.handed import TENSORS
+from pullback.core.function.namespace import TENSOR_XP
 from pullback.ops.declare import REGISTRY
 
 MAKES = "makes tensors of numbers or shapes, and has no tensor to differentiate by"
@@ -180,7 +180,7 @@ OPERATIONS = [
 
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_a_rule_finds_an_operation_under_its_public_name(name):
-    found = operator.attrgetter(name)(TENSORS)
+    found = operator.attrgetter(name)(TENSOR_XP)
     assert found.primitive is PUBLIC[name].primitive
 
 

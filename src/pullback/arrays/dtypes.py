@@ -211,16 +211,16 @@ def dtype_of(native: Any) -> DType:
     except (KeyError, TypeError):  # TypeError: not hashable, so no dtype
         pass
     name = getattr(native, "name", None) or str(native).rpartition(".")[2]
-    found = DTYPES.get(name)
-    if found is None:
+    result = DTYPES.get(name)
+    if result is None:
         hint = f"convert the array first; supported are {', '.join(DTYPES)}"
         raise DTypeError(
             compose(
                 "dtype", "a boolean, integer, floating or complex dtype required", name, hint=hint
             )
         )
-    _by_native[type(native), native] = found
-    return found
+    _by_native[type(native), native] = result
+    return result
 
 
 def as_dtype(wanted: Any) -> DType:

@@ -100,15 +100,15 @@ class Library:
         DTypeError
             If the library has no such dtype.
         """
-        found = self._native.get(dtype.name)
-        if found is None:
-            found = getattr(self.xp, dtype.name, None)
-            if found is None:  # float16 is outside the standard
+        result = self._native.get(dtype.name)
+        if result is None:
+            result = getattr(self.xp, dtype.name, None)
+            if result is None:  # float16 is outside the standard
                 hint = "convert to another dtype first"
                 required = f"a dtype that {self.name} has required"
                 raise DTypeError(compose("dtype", required, dtype.name, hint=hint))
-            self._native[dtype.name] = found
-        return found
+            self._native[dtype.name] = result
+        return result
 
     def device(self, a: Array) -> str:
         """Name the device of `a`: ``"cpu"``, ``"cuda:0"``, elsewhere ``"<library>:<device>"``."""
@@ -398,8 +398,8 @@ class Library:
                 pass  # more than the standard has: take() by element numbers
             numbers = indexing.element_numbers(a.shape, self._host_index(index))
             flat = self.xp.reshape(a, (-1,))
-            taken = self.xp.take(flat, self.from_numpy(numbers.ravel(), a.device), axis=0)
-            return self.xp.reshape(taken, numbers.shape)
+            elements = self.xp.take(flat, self.from_numpy(numbers.ravel(), a.device), axis=0)
+            return self.xp.reshape(elements, numbers.shape)
         except IndexError as error:
             raise index_error(a, error) from None
 

@@ -122,15 +122,15 @@ def library_of(array: Any) -> Library:
     <array library numpy>
     """
     try:
-        found = _by_type[type(array)]
+        result = _by_type[type(array)]
     except KeyError:
-        found = _discover(array)
-    if found is None:
+        result = _discover(array)
+    if result is None:
         hint = "pass a NumPy array, or an array of a library that follows the Array API standard"
         raise ArgumentTypeError(
             compose("array", "an array required", type(array).__name__, hint=hint)
         )
-    return found
+    return result
 
 
 def library_of_class(cls: type) -> Library | None:
@@ -163,7 +163,7 @@ def is_array(obj: Any) -> bool:
 def _discover(obj: Any) -> Library | None:
     """Find the library of a type met for the first time, and remember it."""
     cls = type(obj)
-    found: Library | None = None
+    result: Library | None = None
     roots = [base.__module__.partition(".")[0] for base in cls.__mro__]
     if isinstance(obj, np.ndarray):
         if isinstance(obj, np.ma.MaskedArray):
@@ -171,17 +171,17 @@ def _discover(obj: Any) -> Library | None:
             raise ArgumentTypeError(
                 compose("array", "an array without a mask required", cls.__name__, hint=hint)
             )
-        found = NUMPY
+        result = NUMPY
     elif "pullback" not in roots and not isinstance(obj, np.generic):
         listed = [_LAZY[root] for root in roots if root in _LAZY]
         if listed:
-            found = listed[0] if listed[0].has(obj) else None
+            result = listed[0] if listed[0].has(obj) else None
         elif hasattr(cls, "__array_namespace__"):
             xp = obj.__array_namespace__()
             name = xp.__name__.partition(".")[0]
-            found = _generic.setdefault(name, Library(name, xp))
-    _by_type[cls] = found
-    return found
+            result = _generic.setdefault(name, Library(name, xp))
+    _by_type[cls] = result
+    return result
 
 
 def library_for(device: Any) -> tuple[Library, Any]:

@@ -45,20 +45,20 @@ def snapshot(
     >>> snapshot(a) is first, bool(first.any())
     (False, False)
     """
-    taken: Any
+    copy: Any
     if a.nbytes < _SMALL or a.__class__ is not np.ndarray:
-        taken = a.copy() if cast is None or cast is a else cast
-        taken.setflags(False)
-        return taken  # type: ignore[no-any-return]
+        copy = a.copy() if cast is None or cast is a else cast
+        copy.setflags(False)
+        return copy  # type: ignore[no-any-return]
     values = a if cast is None else cast
     place = (a.__array_interface__["data"][0], a.shape, a.strides, a.dtype, values.dtype)
     latest = _latest.get(place)
     if latest is not None and _is_same(values, latest):
         return latest
-    taken = a.copy(order="K") if values is a else values
-    taken.setflags(False)
-    _latest[place] = taken
-    return taken  # type: ignore[no-any-return]
+    copy = a.copy(order="K") if values is a else values
+    copy.setflags(False)
+    _latest[place] = copy
+    return copy  # type: ignore[no-any-return]
 
 
 def _is_same(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> bool:

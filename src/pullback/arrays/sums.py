@@ -137,14 +137,14 @@ def _added_in_pairs(x: Any, axes: set[int]) -> list[int]:
     order = sorted((abs(s), i) for i, s in enumerate(x.strides) if x.shape[i] > 1)
     if order and not order[0][0]:  # repeated elements: the order is NumPy's secret
         return []
-    found: list[int] = []
+    result: list[int] = []
     following = 0
     for stride, i in order:
-        if i not in axes or (found and stride != following):
+        if i not in axes or (result and stride != following):
             break
-        found.append(i)
+        result.append(i)
         following = stride * x.shape[i]
-    return found
+    return result
 
 
 def _in_blocks(x: Any, axes: list[int], axis: Any, keepdims: bool) -> Any:

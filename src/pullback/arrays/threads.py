@@ -54,10 +54,10 @@ def set_num_threads(num: int) -> None:
 
 def _at_least_one(num: Any) -> int:
     try:
-        found = operator.index(num)
+        result = operator.index(num)
     except TypeError:
         required = "an integer required as num"
         raise ArgumentTypeError(compose(_API, required, type(num).__name__)) from None
-    if found < 1:
-        raise ArgumentError(compose(_API, "at least 1 thread required", str(found)))
-    return found
+    if result < 1:
+        raise ArgumentError(compose(_API, "at least 1 thread required", str(result)))
+    return result

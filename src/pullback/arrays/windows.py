@@ -36,8 +36,8 @@ def gathered(library: Any, a: Any, sizes: Ints, steps: Ints, dilations: Ints) ->
     for i, (count, size) in enumerate(zip(counts, sizes, strict=True)):
         axis = lead + 2 * i
         places = np.arange(count)[:, None] * steps[i] + np.arange(size) * dilations[i]
-        taken = xp.take(a, library.from_numpy(places.ravel(), a.device), axis=axis)
-        a = xp.reshape(taken, (*a.shape[:axis], count, size, *a.shape[axis + 1 :]))
+        elements = xp.take(a, library.from_numpy(places.ravel(), a.device), axis=axis)
+        a = xp.reshape(elements, (*a.shape[:axis], count, size, *a.shape[axis + 1 :]))
     pairs = range(lead, lead + 2 * n)
     return xp.permute_dims(a, (*range(lead), *pairs[::2], *pairs[1::2]))
 

@@ -40,7 +40,7 @@ from pullback.check.report import (
     quoted,
 )
 from pullback.check.session import Session
-from pullback.check.subject import BackwardError, Subject, name_of, parameters_of, place_of
+from pullback.check.subject import BackwardError, Subject, device_key, name_of, parameters_of
 from pullback.check.values import holds_numbers, host
 from pullback.core.custom import pytree as tree
 from pullback.core.tensor.tensor import box
@@ -53,7 +53,7 @@ _CALLS = 8  # of which two of a random operation differ
 
 def check(subject: Subject, options: Options, among: Sequence[str] = ()) -> Report:
     """Run the parts that are chosen on one call; none after an essential part that failed."""
-    report = Report(subject.name, options.seed, rule=place_of(subject.fn))
+    report = Report(subject.name, options.seed, rule=device_key(subject.fn))
     session, stopped = Session(subject, options, report), ""
     for k, part in enumerate(PARTS):
         result = PartResult(part.name, part.title, Status.NOT_RUN, stopped)

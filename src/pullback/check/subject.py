@@ -348,7 +348,7 @@ def name_of(fn: Any) -> str:
     return str(found or type(fn).__name__)
 
 
-def place_of(fn: Any) -> str:
+def device_key(fn: Any) -> str:
     """Return the file and line of an operation's backward, or of a function; empty if unknown."""
     rule = getattr(fn, "given_rule", None) or inspect.unwrap(fn)
     code = getattr(inspect.unwrap(rule), "__code__", None)

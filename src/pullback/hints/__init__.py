@@ -31,8 +31,8 @@ def way_out(name: str) -> str:
     >>> way_out("scipy.stats.norm.logpdf")
     'pullback.interop.scipy.stats.norm.logpdf, which has a gradient'
     """
-    found: str = _module("table").way_out(name)
-    return found
+    result: str = _module("table").way_out(name)
+    return result
 
 
 def here() -> str:
@@ -40,8 +40,8 @@ def here() -> str:
 
     It is called where a tensor would have to become an array or a number; "" if nothing is known.
     """
-    found: str = _module("running").way_out_here()
-    return found
+    result: str = _module("running").way_out_here()
+    return result
 
 
 def explain(error: BaseException, kind: type) -> None:
@@ -54,8 +54,8 @@ def explain(error: BaseException, kind: type) -> None:
 
 def call_of(function: Callable[..., Any], keywords: Iterable[str]) -> str:
     """Return how a function that makes a tensor is called, for a call that does not fit it."""
-    found: str = _module("calls").call_of(function, keywords)
-    return found
+    result: str = _module("calls").call_of(function, keywords)
+    return result
 
 
 def absent(module: str, name: str) -> AttributeError:

@@ -195,9 +195,9 @@ def _elsewhere(place: str, name: str) -> str:
         wanted = {_plain(name), plain, re.sub(r"\dd$", "", plain)}
     for module in _MODULES:
         space = sys.modules[".".join(filter(None, ("pullback", module)))]
-        found = [n for n in vars(space).get("__all__", ()) if n == name or _plain(n) in wanted]
-        if found:
-            return f"it is {'.'.join(filter(None, ('pb', module, found[0])))}"
+        result = [n for n in vars(space).get("__all__", ()) if n == name or _plain(n) in wanted]
+        if result:
+            return f"it is {'.'.join(filter(None, ('pb', module, result[0])))}"
     if place != "Tensor" and callable(getattr(sys.modules["pullback"].Tensor, name, None)):
         return f"it is a method: x.{name}(...)"
     if not place and callable(function := getattr(sys.modules["numpy"], name, None)):

@@ -76,7 +76,7 @@ def _search(places: Iterable[Place]) -> str:
     Of calls within a library the outermost counts, which the user wrote; an inner one of SciPy's
     where that is not known. The search ends at the function that a transform differentiates.
     """
-    found, unknown, left_pullback = "", "", False
+    result, unknown, left_pullback = "", "", False
     for frame, instruction in places:
         package = _package(frame)
         if package == "pullback":
@@ -87,14 +87,16 @@ def _search(places: Iterable[Place]) -> str:
         else:
             left_pullback = True
             is_library = package in TABLES
-            if found and not is_library:
+            if result and not is_library:
                 break
             names = list(_names_of(frame) if is_library else _names_called(frame, instruction))
-            inner = "" if package == "numpy" else found
-            found = next(filter(None, map(way_out, names)), inner)
+            inner = "" if package == "numpy" else result
+            result = next(filter(None, map(way_out, names)), inner)
             if package == "scipy" and names:
                 unknown = names[-1]
-    return found or (unknown and f"an operation of yours around {unknown}, by pb.autograd_function")
+    return result or (
+        unknown and f"an operation of yours around {unknown}, by pb.autograd_function"
+    )
 
 
 def _package(frame: FrameType) -> str:
@@ -184,9 +186,9 @@ def _class_of(value: Any) -> type:
 
 def _parts(expression: Any) -> list[str]:
     """Return the names of a dotted expression, the last first; of a call those of its function."""
-    found = []
+    result = []
     while isinstance(expression, (ast.Attribute, ast.Call, ast.Subscript)):
         if isinstance(expression, ast.Attribute):
-            found.append(expression.attr)
+            result.append(expression.attr)
         expression = expression.func if isinstance(expression, ast.Call) else expression.value
-    return [*found, expression.id if isinstance(expression, ast.Name) else ""]
+    return [*result, expression.id if isinstance(expression, ast.Name) else ""]

@@ -20,13 +20,13 @@ TABLES: dict[str, ModuleType] = {"numpy": numpy_functions, "scipy": scipy_functi
 @functools.cache
 def ways(library: str) -> dict[str, str]:
     """Return the ways out of a library's functions, by their names below the library."""
-    found = {}
+    result = {}
     for module, text in TABLES[library].WAYS.items():
         for names, way in rows(text):
             for name in names:
                 way_of_it = f"{way[:-1]}{name}" if way.endswith(".*") else way
-                found[f"{module}.{name}".lstrip(".")] = way_of_it
-    return found
+                result[f"{module}.{name}".lstrip(".")] = way_of_it
+    return result
 
 
 def way_out(name: str) -> str:

@@ -19,7 +19,7 @@ from pullback.arrays import join, library_of
 from pullback.core.backward.collect import since
 from pullback.core.backward.engine import run
 from pullback.core.function.dispatch import wrap_in
-from pullback.core.function.record import NodeOperation, Through, new_node
+from pullback.core.function.record import NodeOperation, PassThrough, new_node
 from pullback.core.function.tensor_library import on_parts
 from pullback.core.graph.modes import STATE, enable_grad
 from pullback.core.graph.node import Node, WideNode, next_seq
@@ -151,8 +151,8 @@ def _pulled(f: Integrand, g: Tensor, target: Node, like: Tensor) -> Integrand:
     """Return the function that pulls a gradient of f's result back to one of its targets."""
 
     def pulled(*at: Tensor) -> Tensor:
-        found = _pull(f, at, g, [target])[target]
-        return zeros_like(like) if found is None else found
+        result = _pull(f, at, g, [target])[target]
+        return zeros_like(like) if result is None else result
 
     return pulled
 
@@ -167,8 +167,8 @@ def _pull(
     if not value.requires_grad:
         return dict.fromkeys(targets)
     start = g if recorded else g.data_array()
-    found = run([value._node], [start], targets, True, recorded, False, begun)
-    return {t: r if recorded or r is None else box(as_array(r)) for t, r in found.items()}
+    result = run([value._node], [start], targets, True, recorded, False, begun)
+    return {t: r if recorded or r is None else box(as_array(r)) for t, r in result.items()}
 
 
 class _Limit(NodeOperation):
@@ -189,18 +189,18 @@ class _Limit(NodeOperation):
         g, at = g if recorded else box(as_array(g)), _cut(limit)
         if recorded and own is not None:  # f may depend on the limit itself
             at = box(at.data_array(), new_node(WideNode, _AT, (own,)), None, at.__class__)
-        found: dict[Any, Tensor] = {}
+        result: dict[Any, Tensor] = {}
         if recorded or isinstance(limit.data_array(), Wrapped):
             leads = _known(kept, g)
             onwards = leads if g._node is None else {**leads, g._node: _cut(g)}
             moving = limit if recorded else at
             for t, like in leads.items():
                 if wanted is None or t in wanted:
-                    found[t] = _integral(_pulled(kept.f, g, t, like), moving, own, like, onwards)
+                    result[t] = _integral(_pulled(kept.f, g, t, like), moving, own, like, onwards)
         by_limit = None
         if own is not None and (wanted is None or own in wanted):
             by_limit = (g.conj() * kept.f(at, limit)).real.sum().to(limit.dtype)
-        grads = [by_limit, *map(found.get, node.edges[1:])]
+        grads = [by_limit, *map(result.get, node.edges[1:])]
         return grads if recorded else [None if r is None else r.data_array() for r in grads]
 
 
@@ -217,4 +217,4 @@ def _known(kept: _Record, g: Tensor) -> dict[Node, Tensor]:
 
 _LIMIT = _Limit()
 # From a limit to the number that f is evaluated at, in a recorded pass.
-_AT = Through("LimitBackward")
+_AT = PassThrough("LimitBackward")

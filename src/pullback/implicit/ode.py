@@ -111,7 +111,7 @@ def odeint(
 
     rtol = float(finfo(y.dtype).eps) ** 0.5 if rtol is None else rtol
     atol = rtol / 100 if atol is None else atol
-    kept, found, size = checkpoint(step), [y], 1.0
+    kept, result, size = checkpoint(step), [y], 1.0
     values, y = times.detach(), solution_from(slope, y, times[0])
     for k in range(times.numel() - 1):
         start, whole = values[k], values[k + 1] - values[k]
@@ -121,8 +121,8 @@ def odeint(
         for share in shares:
             y = kept(y, start + done * whole, share * whole)
             done += share
-        found.append(solution_at(slope, y, times[k + 1]))
-    return value_as_given(stack(found), [y0, *theta])
+        result.append(solution_at(slope, y, times[k + 1]))
+    return value_as_given(stack(result), [y0, *theta])
 
 
 def _advanced(f: Any, theta: Any, y: Any, start: Any, length: Any) -> tuple[Any, Any]:
@@ -148,13 +148,13 @@ def _shares(
     done = 0.0
     while done < 1.0 - 1e-12:
         share = min(size, 1.0 - done)
-        found, slopes = _advanced(f, theta, y, start + done * whole, share * whole)
-        found = found.detach()
-        last = asarray(f(found, start + (done + share) * whole, *theta))
-        error = _error(y, found, [*slopes, last], share * whole, bounds)
+        result, slopes = _advanced(f, theta, y, start + done * whole, share * whole)
+        result = result.detach()
+        last = asarray(f(result, start + (done + share) * whole, *theta))
+        error = _error(y, result, [*slopes, last], share * whole, bounds)
         if error <= 1.0:
             shares.append(share)
-            y, done = found, done + share
+            y, done = result, done + share
         # Of fifth order; a factor that the next step is likely to be accepted with.
         factor = 5.0 if error == 0 else min(5.0, max(0.2, 0.9 * error**-0.2))
         size = share * factor if error == error else share * 0.2

@@ -32,14 +32,14 @@ _NEAR = 0.25  # a relative difference below which a function is linear
 
 def jacobian_of(residual: Residual, x: Tensor) -> Tensor:
     """Return the Jacobian of a residual as a matrix."""
-    found: Tensor = jacrev(residual)(x).reshape((x.numel(), x.numel()))
-    return found.conj() if found.dtype.is_complex else found  # gradients are conjugated
+    result: Tensor = jacrev(residual)(x).reshape((x.numel(), x.numel()))
+    return result.conj() if result.dtype.is_complex else result  # gradients are conjugated
 
 
 def newton_step(matrix: Tensor, value: Tensor, x: Tensor) -> Tensor:
     """Return x less the step that would make a linear residual vanish."""
-    found: Tensor = x - solve(matrix, value.reshape((-1, 1))).reshape(x.shape)
-    return found
+    result: Tensor = x - solve(matrix, value.reshape((-1, 1))).reshape(x.shape)
+    return result
 
 
 def refined(residual: Residual, x: Tensor) -> tuple[Tensor, Tensor | None]:
@@ -86,13 +86,13 @@ class _Jacobian:
 
     def change(self, other: _Jacobian) -> Tensor:
         """Return by how much another differs, relative to this one."""
-        found: Tensor = abs(self._inverse @ ((other.matrix - self.matrix) / self.units)).amax()
-        return found
+        result: Tensor = abs(self._inverse @ ((other.matrix - self.matrix) / self.units)).amax()
+        return result
 
     def is_near(self, value: Tensor, step: Tensor) -> Tensor:
         """Return whether a change of the residual is nearly that which a step should make."""
-        found = (self._inverse @ value.reshape((-1, 1))).reshape((-1,)) / self.units.reshape((-1,))
-        near: Tensor = (abs(found.reshape(step.shape) - step) < _NEAR * abs(step)).all()
+        result = (self._inverse @ value.reshape((-1, 1))).reshape((-1,)) / self.units.reshape((-1,))
+        near: Tensor = (abs(result.reshape(step.shape) - step) < _NEAR * abs(step)).all()
         return near
 
 

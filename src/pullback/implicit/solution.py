@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 from pullback.arrays import WrappingLibrary, library_of
 from pullback.core.backward.collect import since
 from pullback.core.backward.engine import run
-from pullback.core.function.record import NodeOperation, Through, new_node
+from pullback.core.function.record import NodeOperation, PassThrough, new_node
 from pullback.core.graph.modes import STATE, no_grad
 from pullback.core.graph.node import Node, WideNode, next_seq
 from pullback.core.tensor.tensor import Tensor, as_array, box
@@ -32,7 +32,7 @@ from pullback.ops.primitives.solving import solve
 
 _STEPS = 3  # of Newton's method
 # From the solution to what F is evaluated at, in a recorded pass.
-_THROUGH = Through("SolutionBackward")
+_THROUGH = PassThrough("SolutionBackward")
 
 
 def solution(api: str, residual: Residual, x: Tensor) -> Tensor:
@@ -88,8 +88,8 @@ def _recorded(api: str, residual: Residual, x: Tensor, matrix: Tensor | None) ->
 
 def _pulled(matrix: Tensor, g: Tensor) -> Tensor:
     """Return -u with ``matrix.T u = g``; the gradient of a complex number is conjugated."""
-    found: Tensor = -solve(matrix.mH, g.reshape((-1, 1))).reshape(g.shape)
-    return found
+    result: Tensor = -solve(matrix.mH, g.reshape((-1, 1))).reshape(g.shape)
+    return result
 
 
 class _Record(NamedTuple):
@@ -119,8 +119,8 @@ class _Solved(NodeOperation):
         kept: _Record = self.kept(node)
         targets = [t for t in node.edges if wanted is None or t in wanted]
         pull = _pull_again if recorded else _pull
-        found = pull(node, kept, g, targets)
-        return [found.get(t) for t in node.edges]
+        result = pull(node, kept, g, targets)
+        return [result.get(t) for t in node.edges]
 
 
 def _pull(node: Node, kept: _Record, g: Any, targets: Sequence[Node]) -> Mapping[Node, Any]:
@@ -138,10 +138,10 @@ def _pull_again(
     begun = next_seq()
     value = kept.residual(x)
     u = _pulled(jacobian_of(kept.residual, x), g)
-    found = run([value._node], [u], targets, True, True, False, begun)
+    result = run([value._node], [u], targets, True, True, False, begun)
     # This raises where what F saved was changed in place since.
-    _check_unchanged(node, found, _pull(node, kept, g.data_array(), [*targets, kept.x._node]))
-    return found
+    _check_unchanged(node, result, _pull(node, kept, g.data_array(), [*targets, kept.x._node]))
+    return result
 
 
 def _check_unchanged(node: Node, now: Mapping[Node, Any], then: Mapping[Node, Any]) -> None:

@@ -234,14 +234,14 @@ def _newton(f: Any, residual: Residual, x: Tensor, tol: float, max_iter: int) ->
         step = _step("root", jacobian_of(residual, x), value)
         for halving in range(_HALVINGS):
             moved = x - step * 0.5**halving
-            found = residual(moved).detach()
-            if _size(found) < _size(value) or _is_small(step, x, tol):
+            result = residual(moved).detach()
+            if _size(result) < _size(value) or _is_small(step, x, tol):
                 break
         else:
             if _is_small(step, x, _rounding(x)):
                 return x
             raise _not_converged("root", f, max_iter, _size(value))
-        x, value = moved, found
+        x, value = moved, result
         if _is_small(step, x, tol):
             return x
     raise _not_converged("root", f, max_iter, _size(value))
@@ -265,7 +265,7 @@ def _descend(
             step = _descent(matrix, slope)
             if step is not None:
                 moved = x - step
-                value, found = _value(f, moved, theta), residual(moved).detach()
+                value, result = _value(f, moved, theta), residual(moved).detach()
                 settled = share == 0 and _is_small(step, x, tol)
                 if (
                     settled
@@ -273,7 +273,7 @@ def _descend(
                     or (
                         share == 0
                         and _is_small(step, x, _LOCAL)
-                        and _vanishes(matrix, slope, step, found)
+                        and _vanishes(matrix, slope, step, result)
                     )
                 ):
                     break
@@ -283,7 +283,7 @@ def _descend(
             if step is not None and _is_small(step, x, _rounding(x)):
                 return _if_minimum(hessian, x)
             raise _not_converged("argmin", f, max_iter, _size(slope))
-        x, least, slope = moved, value, found
+        x, least, slope = moved, value, result
         if settled:
             return x
         share = 0.0 if share < 1e-2 else share / _GROWTH
@@ -299,8 +299,8 @@ def _with_share(hessian: Tensor, share: float) -> Tensor:
     if not share:
         return hessian
     diagonal = abs(hessian.diagonal())
-    found: Tensor = hessian + diag(where(diagonal > 0, diagonal, _size(diagonal) or 1.0) * share)
-    return found
+    result: Tensor = hessian + diag(where(diagonal > 0, diagonal, _size(diagonal) or 1.0) * share)
+    return result
 
 
 def _descent(matrix: Tensor, slope: Tensor) -> Tensor | None:
@@ -309,8 +309,8 @@ def _descent(matrix: Tensor, slope: Tensor) -> Tensor | None:
         factor = cholesky(matrix)
     except ArgumentError:
         return None
-    found: Tensor = cholesky_solve(slope.reshape((-1, 1)), factor).reshape(slope.shape)
-    return found
+    result: Tensor = cholesky_solve(slope.reshape((-1, 1)), factor).reshape(slope.shape)
+    return result
 
 
 def _vanishes(matrix: Tensor, slope: Tensor, step: Tensor, found: Tensor) -> bool:

@@ -12,7 +12,7 @@ from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, ShapeError, compose
 from pullback.ops.arguments import tensor_of
 from pullback.ops.axes import normalize_axis
-from pullback.ops.declare import composition, needs_order, needs_tensor, public
+from pullback.ops.declare import composition, needs_order, needs_tensor, wrapper_of
 from pullback.ops.functions.joining import split
 from pullback.ops.functions.pointwise import add, where
 from pullback.ops.functions.reductions import softmax
@@ -33,7 +33,7 @@ from pullback.ops.samples import real, sample
 
 
 # -- ramps -----------------------------------------------------------------------------------------
-@public(softplus_p)
+@wrapper_of(softplus_p)
 def softplus(x: Any, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
     """Return log(1 + exp(beta * x)) / beta, a smooth relu.
 
@@ -54,7 +54,7 @@ def softplus(x: Any, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
     return softplus_p.public(x, beta=beta, threshold=threshold)
 
 
-@public(gelu_p)
+@wrapper_of(gelu_p)
 def gelu(x: Any, approximate: str = "none") -> Tensor:
     """Return x times the probability that a standard normal variable is less than x.
 
@@ -92,7 +92,7 @@ def gelu(x: Any, approximate: str = "none") -> Tensor:
     return multiply(x, ndtr(x))
 
 
-@public(elu_p)
+@wrapper_of(elu_p)
 def elu(x: Any, alpha: float = 1.0) -> Tensor:
     """Return x where it is positive, else alpha * (exp(x) - 1); the derivative at 0 is alpha.
 
@@ -105,7 +105,7 @@ def elu(x: Any, alpha: float = 1.0) -> Tensor:
     return elu_p.public(x, alpha=alpha)
 
 
-@public(leaky_relu_p)
+@wrapper_of(leaky_relu_p)
 def leaky_relu(x: Any, negative_slope: float = 0.01) -> Tensor:
     """Return x where it is positive, else negative_slope * x, which is also the slope at 0.
 
@@ -118,7 +118,7 @@ def leaky_relu(x: Any, negative_slope: float = 0.01) -> Tensor:
     return leaky_relu_p.public(x, negative_slope=negative_slope)
 
 
-@public(hardtanh_p)
+@wrapper_of(hardtanh_p)
 def hardtanh(x: Any, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
     """Return x limited to [min_val, max_val]; unlike that of clip, the slope at the bounds is 0.
 

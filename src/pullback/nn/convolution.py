@@ -8,7 +8,7 @@ from typing import Any
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, ShapeError, compose
 from pullback.nn.dimensions import axes_of, in_dimensions
-from pullback.ops.declare import needs_tensor, public
+from pullback.ops.declare import needs_tensor, wrapper_of
 from pullback.ops.primitives.convolution import convolution_input_p, convolution_p, fold_p, unfold_p
 from pullback.ops.primitives.shape import reshape_p
 from pullback.ops.samples import sample
@@ -25,7 +25,7 @@ def _read(
 
 
 # -- unfold and fold -------------------------------------------------------------------------------
-@public(unfold_p)
+@wrapper_of(unfold_p)
 def unfold(
     input: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
 ) -> Tensor:
@@ -62,7 +62,7 @@ def unfold(
     return unfold_p.public(input, sizes=sizes, geometry=exact("unfold", input, sizes, geometry))
 
 
-@public(fold_p)
+@wrapper_of(fold_p)
 def fold(
     input: Any,
     output_size: Any,

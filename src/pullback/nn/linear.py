@@ -7,14 +7,14 @@ from typing import Any
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ShapeError, compose
 from pullback.ops.arguments import tensor_of
-from pullback.ops.declare import composition, needs_tensor, public
+from pullback.ops.declare import composition, needs_tensor, wrapper_of
 from pullback.ops.functions.pointwise import add
 from pullback.ops.functions.products import einsum
 from pullback.ops.primitives.products import linear_p
 from pullback.ops.samples import sample
 
 
-@public(linear_p)
+@wrapper_of(linear_p)
 def linear(input: Any, weight: Any, bias: Any = None) -> Tensor:
     """Return ``input @ weight.T + bias``.
 

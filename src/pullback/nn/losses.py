@@ -16,7 +16,7 @@ from pullback.arrays import library_of
 from pullback.core.tensor.tensor import Tensor, box
 from pullback.errors import ArgumentError, ShapeError, TensorIndexError, compose
 from pullback.ops.arguments import all_values, array_of, holds_somewhere
-from pullback.ops.declare import composition, needs_order, needs_tensor, public
+from pullback.ops.declare import composition, needs_order, needs_tensor, wrapper_of
 from pullback.ops.functions.data_types import astype
 from pullback.ops.functions.gathering import needs_whole
 from pullback.ops.functions.pointwise import where
@@ -167,7 +167,7 @@ def smooth_l1_loss(input: Any, target: Any, reduction: str = "mean", beta: float
     return reduced(huber_p.public(input - target, delta=float(beta)) / float(beta), reduction)
 
 
-@public(binary_cross_entropy_p)
+@wrapper_of(binary_cross_entropy_p)
 def binary_cross_entropy(
     input: Any, target: Any, weight: Any = None, reduction: str = "mean"
 ) -> Tensor:
@@ -214,7 +214,7 @@ def binary_cross_entropy(
     return reduced(values if weight is None else values * weight, reduction)
 
 
-@public(binary_cross_entropy_with_logits_p)
+@wrapper_of(binary_cross_entropy_with_logits_p)
 def binary_cross_entropy_with_logits(
     input: Any,
     target: Any,

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from pullback.arrays import NUMPY, DType, constant, dtype_of, library_of
-from pullback.core.function.handed import TENSORS
+from pullback.core.function.namespace import TENSOR_XP
 from pullback.core.tensor.tensor import Tensor, box
 from pullback.core.tensor.versions import BORROWED
 from pullback.ops.axes import normalize_axis
@@ -45,9 +45,9 @@ def operand(value: Any, cls: type[Tensor] = Tensor) -> Any:
     if value.__class__ is np.ndarray:
         return _snapshot(value, cls)
     if isinstance(value, (list, tuple)) and holds_tensor(value):
-        return TENSORS.stack([as_tensor(item) for item in value])
-    made = TENSORS.asarray(value if hasattr(value, "dtype") else np.asarray(value), copy=True)
-    return made if cls is Tensor else box(made._data, cls=cls)
+        return TENSOR_XP.stack([as_tensor(item) for item in value])
+    tensor = TENSOR_XP.asarray(value if hasattr(value, "dtype") else np.asarray(value), copy=True)
+    return tensor if cls is Tensor else box(tensor._data, cls=cls)
 
 
 def _snapshot(array: np.ndarray, cls: type[Tensor]) -> Tensor:
@@ -69,7 +69,7 @@ def as_tensor(value: Any, like: Tensor | None = None) -> Any:
     if like is not None and not hasattr(value, "dtype") and not holds_tensor(value):
         return beside(np.array(value), like)  # not the memory of what NumPy reads it from
     value = operand(value, Tensor if like is None else like.__class__)
-    return value if isinstance(value, Tensor) else TENSORS.asarray(np.asarray(value))
+    return value if isinstance(value, Tensor) else TENSOR_XP.asarray(np.asarray(value))
 
 
 def together(*values: Any) -> list[Any]:
@@ -86,20 +86,20 @@ def inexact(value: Any, dtype: Any = None) -> Any:
     x = as_tensor(value)
     if dtype is None and not x.dtype.is_inexact:
         dtype = np.dtype(np.float64)
-    return x if dtype is None else TENSORS.astype(x, dtype, copy=False)
+    return x if dtype is None else TENSOR_XP.astype(x, dtype, copy=False)
 
 
 def along(name: str, a: Any, axis: int | None) -> tuple[Any, int]:
     """Return a tensor and the axis from the front: of the flat tensor where it is None."""
     x = as_tensor(a)
     if axis is None:
-        return TENSORS.reshape(x, (-1,)), 0
+        return TENSOR_XP.reshape(x, (-1,)), 0
     return x, normalize_axis(name, axis, x.ndim)
 
 
 def with_rank(x: Any, rank: int) -> Any:
     """Return a tensor of at least that many axes, those of length 1 in front."""
-    return TENSORS.reshape(x, (1,) * (rank - x.ndim) + x.shape) if x.ndim < rank else x
+    return TENSOR_XP.reshape(x, (1,) * (rank - x.ndim) + x.shape) if x.ndim < rank else x
 
 
 def holds_tensor(value: Any) -> bool:

@@ -20,7 +20,7 @@ from pullback.numpy_protocol import choosing, reducing, shaping
 from pullback.numpy_protocol.arguments import ADAPTERS, numpy_dtype, operand, tensors_in, values_of
 from pullback.numpy_protocol.computing import clip as clipped
 from pullback.numpy_protocol.protocol import counterpart
-from pullback.ops.axes import either
+from pullback.ops.axes import merge_axis_args
 from pullback.ops.declare import by_sample
 from pullback.ops.functions import (
     complex_numbers,
@@ -45,10 +45,10 @@ def run(function: Any, self: Any, args: tuple[Any, ...], settings: dict[str, Any
         result = by_sample(error, function, args, settings)
     if result.__class__ is self.__class__:
         return result
-    made = [t for t in tensors_in(result) if t.__class__ is Tensor]
-    if made:
+    plain = [t for t in tensors_in(result) if t.__class__ is Tensor]
+    if plain:
         given = {id(t) for t in tensors_in((args, settings))}
-        for tensor in made:
+        for tensor in plain:
             if id(tensor) not in given:
                 tensor.__class__ = self.__class__
     return result
@@ -57,7 +57,7 @@ def run(function: Any, self: Any, args: tuple[Any, ...], settings: dict[str, Any
 def _renamed(name: str, settings: dict[str, Any]) -> dict[str, Any]:
     """Return settings by NumPy's names."""
     if "dim" in settings:
-        settings["axis"] = either(name, settings.pop("dim"), settings.get("axis"))
+        settings["axis"] = merge_axis_args(name, settings.pop("dim"), settings.get("axis"))
     if "keepdim" in settings:
         settings["keepdims"] = settings.pop("keepdim") or settings.get("keepdims", False)
     return settings

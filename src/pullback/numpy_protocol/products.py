@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pullback import linalg
-from pullback.core.function.handed import TENSORS
+from pullback.core.function.namespace import TENSOR_XP
 from pullback.errors import ArgumentError, ShapeError, compose
 from pullback.numpy_protocol.arguments import (
     adapter,
@@ -30,34 +30,34 @@ def dot(a: Any, b: Any) -> Any:
     """Return the product over the last axis of `a` and the second to last of `b`."""
     x, y = together(a, b)
     if not x.ndim or not y.ndim:
-        return TENSORS.multiply(x, y)
+        return TENSOR_XP.multiply(x, y)
     if y.ndim == 1 or (x.ndim <= 2 and y.ndim == 2):
-        return TENSORS.matmul(x, y)
-    return TENSORS.tensordot(x, y, axes=((-1,), (-2,)))
+        return TENSOR_XP.matmul(x, y)
+    return TENSOR_XP.tensordot(x, y, axes=((-1,), (-2,)))
 
 
 @adapter("outer")
 def outer(a: Any, b: Any) -> Any:
     """Return the products of every element of `a` with every one of `b`, both flat."""
-    return TENSORS.outer(*(TENSORS.reshape(x, (-1,)) for x in together(a, b)))
+    return TENSOR_XP.outer(*(TENSOR_XP.reshape(x, (-1,)) for x in together(a, b)))
 
 
 @adapter("vdot")
 def vdot(a: Any, b: Any) -> Any:
     """Return the sum of the products of the flat arrays, the first conjugated."""
-    return TENSORS.vdot(*(TENSORS.reshape(x, (-1,)) for x in together(a, b)))
+    return TENSOR_XP.vdot(*(TENSOR_XP.reshape(x, (-1,)) for x in together(a, b)))
 
 
 @adapter("einsum")
 def einsum(*operands: Any) -> Any:
     """Sum products by Einstein's convention, from a text or from lists of axis numbers."""
     if isinstance(operands[0], str):
-        return TENSORS.einsum(operands[0], *together(*operands[1:]))
+        return TENSOR_XP.einsum(operands[0], *together(*operands[1:]))
     arrays, lists = operands[: 2 * (len(operands) // 2) : 2], operands[1::2]
     text = ",".join(map(_letters, lists))
     if len(operands) % 2:
         text += "->" + _letters(operands[-1])
-    return TENSORS.einsum(text, *together(*arrays))
+    return TENSOR_XP.einsum(text, *together(*arrays))
 
 
 def _letters(axes: Sequence[Any]) -> str:
@@ -76,9 +76,9 @@ def convolve(a: Any, v: Any, mode: str = "full") -> Any:
     start, count = {"full": (0, n + m - 1), "same": ((m - 1) // 2, n), "valid": (m - 1, n - m + 1)}[
         mode
     ]
-    edge = TENSORS.zeros((m - 1,), dtype=x.dtype, device=x.device)
+    edge = TENSOR_XP.zeros((m - 1,), dtype=x.dtype, device=x.device)
     windows = np.arange(start, start + count)[:, None] + np.arange(m)
-    return TENSORS.matmul(TENSORS.concat([edge, x, edge])[windows], TENSORS.flip(y, axis=0))
+    return TENSOR_XP.matmul(TENSOR_XP.concat([edge, x, edge])[windows], TENSOR_XP.flip(y, axis=0))
 
 
 # -- polynomials -----------------------------------------------------------------------------------
@@ -114,9 +114,9 @@ def polyder(p: Any, m: int = 1) -> Any:
 def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
     """Return the coefficients of an integral, the highest first; `k` has its constants."""
     x = as_tensor(p)
-    constants = TENSORS.broadcast_to(as_tensor(0.0 if k is None else k, x), (m,))
+    constants = TENSOR_XP.broadcast_to(as_tensor(0.0 if k is None else k, x), (m,))
     for i in range(m):
-        x = TENSORS.concat([x / np.arange(x.shape[0], 0, -1), constants[i : i + 1]])
+        x = TENSOR_XP.concat([x / np.arange(x.shape[0], 0, -1), constants[i : i + 1]])
     return x
 
 
@@ -126,8 +126,8 @@ def correlate(a: Any, v: Any, mode: str = "valid") -> Any:
     """Return the cross-correlation of two vectors, the second conjugated."""
     x, y = together(a, v)
     if x.shape[0] < y.shape[0]:  # NumPy exchanges them, which matters for where "same" begins
-        return TENSORS.conj(TENSORS.flip(correlate(y, x, mode), axis=0))
-    return convolve(x, TENSORS.conj(TENSORS.flip(y, axis=0)), mode)
+        return TENSOR_XP.conj(TENSOR_XP.flip(correlate(y, x, mode), axis=0))
+    return convolve(x, TENSOR_XP.conj(TENSOR_XP.flip(y, axis=0)), mode)
 
 
 @adapter("cross")
@@ -138,8 +138,8 @@ def cross(
     if axis is not None:
         axisa = axisb = axisc = axis
     x, y = together(a, b)
-    x, y = TENSORS.moveaxis(x, axisa, -1), TENSORS.moveaxis(y, axisb, -1)
-    return TENSORS.moveaxis(TENSORS.cross(x, y, axis=-1), -1, axisc)
+    x, y = TENSOR_XP.moveaxis(x, axisa, -1), TENSOR_XP.moveaxis(y, axisb, -1)
+    return TENSOR_XP.moveaxis(TENSOR_XP.cross(x, y, axis=-1), -1, axisc)
 
 
 @adapter("cov")
@@ -156,7 +156,7 @@ def cov(
     x = _variables(m, y, rowvar)
     less = ddof if ddof is not None else int(not bias)
     weights = [w if w is None else as_tensor(w, x) for w in (fweights, aweights)]
-    return TENSORS.cov(x, correction=less, fweights=weights[0], aweights=weights[1])
+    return TENSOR_XP.cov(x, correction=less, fweights=weights[0], aweights=weights[1])
 
 
 def _variables(m: Any, y: Any, rowvar: bool) -> Any:
@@ -164,16 +164,16 @@ def _variables(m: Any, y: Any, rowvar: bool) -> Any:
     rows = []
     for given in (m,) if y is None else (m, y):
         x = inexact(given)
-        x = TENSORS.reshape(x, (1, -1)) if x.ndim < 2 else x
-        rows.append(x if rowvar or x.shape[0] == 1 else TENSORS.matrix_transpose(x))
-    return rows[0] if y is None else TENSORS.concat(rows)
+        x = TENSOR_XP.reshape(x, (1, -1)) if x.ndim < 2 else x
+        rows.append(x if rowvar or x.shape[0] == 1 else TENSOR_XP.matrix_transpose(x))
+    return rows[0] if y is None else TENSOR_XP.concat(rows)
 
 
 @adapter("corrcoef")
 def corrcoef(x: Any, y: Any = None, rowvar: bool = True) -> Any:
     """Return the matrix of correlations: the covariances over the standard deviations."""
-    result = TENSORS.corrcoef(_variables(x, y, rowvar))
-    return result if result.dtype.is_complex else TENSORS.clip(result, -1.0, 1.0)
+    result = TENSOR_XP.corrcoef(_variables(x, y, rowvar))
+    return result if result.dtype.is_complex else TENSOR_XP.clip(result, -1.0, 1.0)
 
 
 # -- diagonals -------------------------------------------------------------------------------------
@@ -186,7 +186,7 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
 @adapter("trace")
 def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Any:
     """Return the sum of diagonals."""
-    return TENSORS.sum(diagonal(a, offset, axis1, axis2), axis=-1, dtype=dtype)
+    return TENSOR_XP.sum(diagonal(a, offset, axis1, axis2), axis=-1, dtype=dtype)
 
 
 # -- linear algebra --------------------------------------------------------------------------------
@@ -202,31 +202,31 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
         over = over[0]
     if not isinstance(over, Sequence) or (axis is None and ord is None):
         order = 2 if ord is None else ord
-        return TENSORS.vector_norm(x, axis=over, keepdims=keepdims, ord=order)
+        return TENSOR_XP.vector_norm(x, axis=over, keepdims=keepdims, ord=order)
     if len(over) != 2:
         required = "an axis of vectors or two of matrices required"
         raise ArgumentError(compose("np.linalg.norm", required, str(over), ("x", x)))
     rows, columns = (normalize_axis("np.linalg.norm", i, x.ndim) for i in over)
-    matrices = TENSORS.moveaxis(x, (rows, columns), (-2, -1))
-    result = TENSORS.matrix_norm(matrices, ord="fro" if ord is None else ord)
+    matrices = TENSOR_XP.moveaxis(x, (rows, columns), (-2, -1))
+    result = TENSOR_XP.matrix_norm(matrices, ord="fro" if ord is None else ord)
     kept = tuple(1 if i in (rows, columns) else n for i, n in enumerate(x.shape))
-    return TENSORS.reshape(result, kept) if keepdims else result
+    return TENSOR_XP.reshape(result, kept) if keepdims else result
 
 
 @adapter("linalg.svd")
 def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True) -> Any:
     """Return the singular value decomposition, or the values alone."""
     if not compute_uv:
-        return TENSORS.svdvals(as_tensor(a))
-    return TENSORS.svd(as_tensor(a), full_matrices=full_matrices)
+        return TENSOR_XP.svdvals(as_tensor(a))
+    return TENSOR_XP.svd(as_tensor(a), full_matrices=full_matrices)
 
 
 @adapter("linalg.qr")
 def qr(a: Any, mode: str = "reduced") -> Any:
     """Return Q and R, or R alone."""
     if mode == "r":
-        return TENSORS.qr(as_tensor(a), mode="reduced")[1]
-    return TENSORS.qr(as_tensor(a), mode=mode)
+        return TENSOR_XP.qr(as_tensor(a), mode="reduced")[1]
+    return TENSOR_XP.qr(as_tensor(a), mode=mode)
 
 
 def _symmetric(name: str) -> None:
@@ -237,7 +237,7 @@ def _symmetric(name: str) -> None:
             required = "UPLO 'L' or 'U' required"
             raise ArgumentError(compose(f"np.linalg.{name}", required, repr(UPLO), ("a", x)))
         if UPLO in ("U", "u"):  # the counterpart reads the lower triangle
-            x = TENSORS.matrix_transpose(TENSORS.conj(x))
+            x = TENSOR_XP.matrix_transpose(TENSOR_XP.conj(x))
         return getattr(linalg, name)(x)
 
 
@@ -249,25 +249,25 @@ _symmetric("eigvalsh")
 def eig(a: Any) -> Any:
     """Return eigenvalues and eigenvectors, real where NumPy's are."""
     x = as_tensor(a)
-    values, vectors = TENSORS.eig(x)
+    values, vectors = TENSOR_XP.eig(x)
     if not _are_real(x, values):
         return linalg.EigResult(values, vectors)
-    return linalg.EigResult(TENSORS.real(values), TENSORS.real(vectors))
+    return linalg.EigResult(TENSOR_XP.real(values), TENSOR_XP.real(vectors))
 
 
 @adapter("linalg.eigvals")
 def eigvals(a: Any) -> Any:
     """Return eigenvalues, real where NumPy's are."""
     x = as_tensor(a)
-    values = TENSORS.eigvals(x)
-    return TENSORS.real(values) if _are_real(x, values) else values
+    values = TENSOR_XP.eigvals(x)
+    return TENSOR_XP.real(values) if _are_real(x, values) else values
 
 
 def _are_real(x: Any, values: Any) -> bool:
     """Return whether NumPy's eigenvalues are real: up to 2.4, where all of a real matrix are."""
     if x.is_complex() or _numpys_are_complex():
         return False
-    return not values_of(TENSORS.imag(values.detach())).any()
+    return not values_of(TENSOR_XP.imag(values.detach())).any()
 
 
 @functools.cache
@@ -278,4 +278,4 @@ def _numpys_are_complex() -> bool:
 @adapter("linalg.pinv")
 def pinv(a: Any, rcond: Any = None, *, rtol: Any = None) -> Any:
     """Return the pseudo-inverse; `rcond` is the older name of `rtol`."""
-    return TENSORS.pinv(as_tensor(a), rtol=rcond if rtol is None else rtol)
+    return TENSOR_XP.pinv(as_tensor(a), rtol=rcond if rtol is None else rtol)

@@ -20,7 +20,7 @@ import numpy as np
 
 from pullback import hints, special
 from pullback.arrays import is_array
-from pullback.core.function.handed import TENSORS
+from pullback.core.function.namespace import TENSOR_XP
 from pullback.core.graph.modes import STATE
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import (
@@ -55,7 +55,7 @@ from pullback.numpy_protocol.table import (
     OF_VALUES,
     REDUCING,
 )
-from pullback.ops.declare import NUMPY, by_sample, disown
+from pullback.ops.declare import NUMPY, by_sample, detach_results
 from pullback.ops.functions.data_types import astype
 from pullback.ops.functions.manipulation import reshape
 
@@ -122,17 +122,17 @@ def ufunc_counterpart(ufunc: np.ufunc) -> Callable[..., Any]:
         return ADAPTERS[name]
     if name in OF_VALUES:
         return functools.partial(_run_on_values, ufunc)
-    found: Callable[..., Any] | None = None
+    result: Callable[..., Any] | None = None
     if getattr(np, name, None) is ufunc:
-        found = renamed(name) if name in NUMPY else getattr(TENSORS, name, None)
+        result = renamed(name) if name in NUMPY else getattr(TENSOR_XP, name, None)
     elif getattr(sys.modules.get("scipy.special"), name, None) is ufunc:
-        found = getattr(special, name, None)  # a name may mean something else there
+        result = getattr(special, name, None)  # a name may mean something else there
         name = f"scipy.special.{name}"
     elif name.endswith(" (vectorized)"):
         name = "frompyfunc"
     elif name.startswith("_"):  # SciPy's own functions call it
         name = f"scipy.special.{name[1:]}"
-    return functools.partial(_refuse, name) if found is None else found
+    return functools.partial(_refuse, name) if result is None else result
 
 
 def _call_ufunc(ufunc: Any, method: str, inputs: Any, settings: dict[str, Any]) -> Any:
@@ -282,7 +282,9 @@ class _Call:
     def _run(self, args: tuple[Any, ...], settings: dict[str, Any]) -> Any:
         if not settings and len(args) <= self.alike:
             result = self.counterpart(*args)
-            disown(result if isinstance(result, (tuple, list)) else (result,), args, settings)
+            detach_results(
+                result if isinstance(result, (tuple, list)) else (result,), args, settings
+            )
             return result
         passed = dict(settings)
         if not self.variadic:
@@ -302,7 +304,7 @@ class _Call:
         if out is not None:
             return self._write(args, passed, out)
         result = self.counterpart(*args, **passed)
-        disown(result if isinstance(result, (tuple, list)) else (result,), args, passed)
+        detach_results(result if isinstance(result, (tuple, list)) else (result,), args, passed)
         return result
 
     def _is_default(self, name: str, value: Any) -> bool:
@@ -362,8 +364,8 @@ def _make_like(name: str, function: Any, like: Tensor, args: Any, settings: Any)
     if name in ("array", "asarray", "asanyarray", "ascontiguousarray", "asfortranarray", "require"):
         x, *more = args
         dtype = more[0] if more else settings.get("dtype")
-        made = as_tensor(x)
-        return made if dtype is None else astype(made, numpy_dtype(dtype), copy=False)
+        tensor = as_tensor(x)
+        return tensor if dtype is None else astype(tensor, numpy_dtype(dtype), copy=False)
     return beside(function(*args, **settings), like)
 
 

@@ -60,12 +60,12 @@ def renamed(name: str) -> Callable[..., Any]:
         *indented([f"return {_call(container.strip(), ours, renamings, parameters)}"]),
     ]
     uses = {"along": along, "as_tensor": as_tensor, "cast": _cast, "together": together}
-    found = Written(short, lines, [r.theirs for r in renamings], ours=ours, **uses).function()
+    result = Written(short, lines, [r.theirs for r in renamings], ours=ours, **uses).function()
     defaults = {p.name: p.default for p in parameters if p.default is not p.empty}
     by_keyword = {p.name for p in parameters if p.kind is p.KEYWORD_ONLY}
-    found.__defaults__ = tuple(v for n, v in defaults.items() if n not in by_keyword)
-    found.__kwdefaults__ = {n: v for n, v in defaults.items() if n in by_keyword}
-    return found
+    result.__defaults__ = tuple(v for n, v in defaults.items() if n not in by_keyword)
+    result.__kwdefaults__ = {n: v for n, v in defaults.items() if n in by_keyword}
+    return result
 
 
 def _read(item: str) -> _Renaming:
@@ -83,7 +83,7 @@ def _parameters(
         theirs: Mapping[str, inspect.Parameter] = inspect.signature(function).parameters
     except ValueError:  # compiled functions, before NumPy 2.4
         theirs = {}
-    found = []
+    result = []
     for renaming in renamings:
         told, other = theirs.get(renaming.theirs), own.get(renaming.ours)
         kind: Any = inspect.Parameter.POSITIONAL_OR_KEYWORD
@@ -93,8 +93,8 @@ def _parameters(
             default = told.default
         if default is np._NoValue:
             default = None if other is None else other.default
-        found.append(inspect.Parameter(renaming.theirs, kind, default=default))
-    return found
+        result.append(inspect.Parameter(renaming.theirs, kind, default=default))
+    return result
 
 
 def _reading(name: str, ours: Any, renamings: Sequence[_Renaming]) -> list[str]:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.function.handed import TENSORS
+from pullback.core.function.namespace import TENSOR_XP
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, compose
 from pullback.numpy_protocol.arguments import as_tensor, beside, operand, position, values_of
@@ -20,9 +20,9 @@ from pullback.ops.axes import normalize_axes, normalize_axis
 
 # Running results that have an operation of their own, which is one node for the whole array.
 _RUNNING: dict[str, Callable[..., Any]] = {
-    "maximum": lambda x, axis: TENSORS.cummax(x, axis).values,
-    "minimum": lambda x, axis: TENSORS.cummin(x, axis).values,
-    "logaddexp": lambda x, axis: TENSORS.logcumsumexp(x, axis),
+    "maximum": lambda x, axis: TENSOR_XP.cummax(x, axis).values,
+    "minimum": lambda x, axis: TENSOR_XP.cummin(x, axis).values,
+    "logaddexp": lambda x, axis: TENSOR_XP.logcumsumexp(x, axis),
 }
 
 
@@ -35,9 +35,9 @@ def chosen(call: Any, inputs: list[Any], where: Any, target: Any) -> Any:
     mask = np.asarray(values_of(where), bool)
     shape = np.broadcast_shapes(mask.shape, *(x.shape for x in arrays))
     mask = np.broadcast_to(mask, shape if target is None else target.shape)
-    result = call(*(TENSORS.broadcast_to(x, mask.shape)[mask] for x in arrays))
+    result = call(*(TENSOR_XP.broadcast_to(x, mask.shape)[mask] for x in arrays))
     if target is None:
-        target = TENSORS.astype(beside(np.zeros(mask.shape), result), result.dtype)
+        target = TENSOR_XP.astype(beside(np.zeros(mask.shape), result), result.dtype)
     target[mask] = result
     return target
 
@@ -53,20 +53,22 @@ def reduced(
     """Return what ``ufunc.reduce`` does: the call on a result so far and the next element."""
     x = as_tensor(array)
     axes = normalize_axes(f"np.{ufunc.__name__}.reduce", axis, x.ndim)
-    rows = TENSORS.moveaxis(x, axes, tuple(range(len(axes))))
+    rows = TENSOR_XP.moveaxis(x, axes, tuple(range(len(axes))))
     rest = rows.shape[len(axes) :]
-    parts = list(TENSORS.unstack(TENSORS.reshape(rows, (-1, *rest)))) if 0 not in x.shape else []
+    parts = (
+        list(TENSOR_XP.unstack(TENSOR_XP.reshape(rows, (-1, *rest)))) if 0 not in x.shape else []
+    )
     if not parts:
         initial = ufunc.identity if initial is None else initial
         if initial is None:
             required = "elements, or initial=, required, since it has no identity"
             raise ArgumentError(compose(f"np.{ufunc.__name__}.reduce", required, "none", ("x", x)))
-        result = TENSORS.astype(beside(np.full(rest, initial), x), x.dtype)
+        result = TENSOR_XP.astype(beside(np.full(rest, initial), x), x.dtype)
     else:
         parts = parts if initial is None else [operand(initial), *parts]
         result = functools.reduce(call, parts)
     kept = tuple(1 if i in axes else n for i, n in enumerate(x.shape))
-    return TENSORS.reshape(result, kept) if keepdims else result
+    return TENSOR_XP.reshape(result, kept) if keepdims else result
 
 
 def accumulated(ufunc: np.ufunc, call: Any, array: Any, axis: int = 0) -> Any:
@@ -75,8 +77,8 @@ def accumulated(ufunc: np.ufunc, call: Any, array: Any, axis: int = 0) -> Any:
     along = normalize_axis(f"np.{ufunc.__name__}.accumulate", axis, x.ndim)
     if ufunc.__name__ in _RUNNING:
         return _RUNNING[ufunc.__name__](x, along)
-    return TENSORS.stack(
-        list(itertools.accumulate(TENSORS.unstack(x, axis=along), call)), axis=along
+    return TENSOR_XP.stack(
+        list(itertools.accumulate(TENSOR_XP.unstack(x, axis=along), call)), axis=along
     )
 
 
@@ -87,7 +89,7 @@ def reduced_at(reduce: Any, array: Any, indices: Any, axis: int = 0) -> Any:
     starts = np.asarray(values_of(indices)).tolist()
     ends = [*starts[1:], x.shape[along]]
     parts = (slice(i, max(j, i + 1)) for i, j in zip(starts, ends, strict=True))
-    return TENSORS.stack(
+    return TENSOR_XP.stack(
         [reduce(x[position(along, part)], axis=along) for part in parts], axis=along
     )
 
@@ -96,8 +98,8 @@ def written_at(ufunc: np.ufunc, call: Any, target: Tensor, indices: Any, *values
     """Do what ``ufunc.at`` does, recorded: call on each element, as often as its index is there."""
     index = values_of(indices)
     places = np.arange(target.numel()).reshape(target.shape)[index]
-    given = [TENSORS.broadcast_to(as_tensor(v, target), places.shape) for v in values]
-    given = [TENSORS.reshape(v, (-1,)) for v in given]
+    given = [TENSOR_XP.broadcast_to(as_tensor(v, target), places.shape) for v in values]
+    given = [TENSOR_XP.reshape(v, (-1,)) for v in given]
     places = places.ravel()
     if ufunc is np.add or ufunc is np.subtract:
         added = given[0] if ufunc is np.add else -given[0]

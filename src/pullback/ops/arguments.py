@@ -34,10 +34,10 @@ def holds_somewhere(condition: Any) -> bool:
 def tensor_of(op: str, x: Any, name: str = "x") -> Tensor:
     """Return a tensor, or an array as one, or raise naming the operation."""
     needs_tensor(op, x, name)
-    return x if isinstance(x, Tensor) else boxed(x)
+    return x if isinstance(x, Tensor) else array_to_tensor(x)
 
 
-def boxed(array: Any) -> Tensor:
+def array_to_tensor(array: Any) -> Tensor:
     """Return a tensor around an array, without copying where that can be."""
     library = library_of(array)
     library.dtype(array)  # raises for text, objects, dates

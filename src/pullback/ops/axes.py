@@ -6,13 +6,15 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from pullback.core.function.dispatch import either as either  # where operations look for it
+from pullback.core.function.dispatch import (
+    merge_axis_args as merge_axis_args,  # where operations look for it
+)
 from pullback.errors import ArgumentError, ArgumentTypeError, TensorIndexError
 
 Axis = int | Sequence[int] | None
 
 
-def plain(number: Any) -> Any:
+def to_builtin(number: Any) -> Any:
     """Return one of NumPy's whole numbers as one of Python's, and anything else as it is.
 
     Those overflow, and are no `int`: counts and shifts begin with this.
@@ -65,14 +67,14 @@ def keep_axes(value: Any, shape: tuple[int, ...], axis: Axis, keepdims: bool, xp
     return xp.reshape(value, kept)
 
 
-def spread(value: Any, shape: tuple[int, ...], axis: Axis, keepdims: bool, xp: Any) -> Any:
+def broadcast_back(value: Any, shape: tuple[int, ...], axis: Axis, keepdims: bool, xp: Any) -> Any:
     """Return a reduction's gradient repeated over the reduced axes, as a view."""
     if axis is None and not keepdims:
         return xp.broadcast_to(value, shape)
     return xp.broadcast_to(keep_axes(value, shape, axis, keepdims, xp), shape)
 
 
-def count(shape: tuple[int, ...], axis: Axis) -> int:
+def reduced_size(shape: tuple[int, ...], axis: Axis) -> int:
     """Return how many elements a reduction takes together."""
     if axis is None:
         return math.prod(shape)
@@ -91,7 +93,7 @@ def sum_to_shape(g: Any, shape: tuple[int, ...], xp: Any) -> Any:
     return g if tuple(g.shape) == tuple(shape) else xp.reshape(g, shape)
 
 
-def dropped(shape: tuple[int, ...], axis: Any) -> tuple[int, ...]:
+def reduced_shape(shape: tuple[int, ...], axis: Any) -> tuple[int, ...]:
     """Return a shape without the axes that are reduced."""
     axes = normalize_axes("prod", axis, len(shape))
     return tuple(n for i, n in enumerate(shape) if i not in axes)

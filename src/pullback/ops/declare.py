@@ -17,12 +17,12 @@ from typing import Any, NamedTuple, Protocol, TypeVar, cast
 from pullback.arrays import is_array, join, library_of
 from pullback.core.function.backward_codegen import prepare
 from pullback.core.function.call_codegen import exported, inplace_call, public_call
-from pullback.core.function.dispatch import either, mixed, own_word, unlike_pytorch
-from pullback.core.function.handed import TENSORS
+from pullback.core.function.dispatch import merge_axis_args, mixed, own_word, unlike_pytorch
+from pullback.core.function.namespace import TENSOR_XP
 from pullback.core.function.primitive import Primitive
 from pullback.core.tensor.tensor import TENSOR_CLASSES, Tensor, as_array
-from pullback.core.tensor.views import READ_ONLY, own
-from pullback.errors import CALLS, ArgumentTypeError, BatchedValueError, DTypeError, compose
+from pullback.core.tensor.views import READ_ONLY, detach_from_base
+from pullback.errors import ERROR_CONTEXT, ArgumentTypeError, BatchedValueError, DTypeError, compose
 
 __all__ = [
     "METHODS",
@@ -34,19 +34,19 @@ __all__ = [
     "Operation",
     "Primitive",
     "composition",
-    "disown",
+    "detach_results",
     "elementwise",
     "inplace",
     "named_by_errors",
     "needs_one_library",
     "needs_order",
     "needs_tensor",
-    "on",
+    "op_for",
     "operation",
-    "public",
-    "recorded",
     "refuse_positions",
+    "register_xp",
     "standard",
+    "wrapper_of",
 ]
 
 
@@ -215,7 +215,7 @@ def standard(name: str, *, ordered: bool = False) -> Function:
             needs_order(name, *arrays)
         return getattr(xp, name)(*arrays)
 
-    forward.standard_name = name  # type: ignore[attr-defined]
+    forward.xp_name = name  # type: ignore[attr-defined]
     return forward
 
 
@@ -242,7 +242,7 @@ def elementwise(
     names : str
         The node's name and, separated by spaces, the public names where they differ.
     forward : callable
-        ``forward(xp, x, ...)``, or `standard` of a name.
+        ``forward(xp, x, ...)``, or `xp_name` of a name.
     domain : Domain or dict
         Where tests sample the inputs.
     doc : str
@@ -290,7 +290,7 @@ def operation(
     distinct: bool = False,
     observed: Function | None = None,
     doc: str = "",
-    joint: Function | None = None,
+    vjp_all: Function | None = None,
     rules: dict[str, Function | None] | None = None,
     reference: Reference = None,
     result_dtype: str | tuple[str, ...] = "same",
@@ -309,7 +309,7 @@ def operation(
         Calls to test.
     distinct, observed, result_dtype, scalars
         As for `Declaration`.
-    joint : callable, optional
+    vjp_all : callable, optional
         One rule that returns the gradients of all inputs.
     rules : dict
         The gradient rule of each input.
@@ -325,7 +325,7 @@ def operation(
         () if variadic else inputs,
         settings,
         rules or {},
-        joint=joint,
+        vjp_all=vjp_all,
         variadic=variadic,
         **flags,
     )
@@ -384,7 +384,7 @@ def _register(
     REGISTRY[op.name] = Declaration(op, operation, operation, names, domain, samples, *tested)
     _stands_for(operation, *other_names)
     for name in names:
-        setattr(TENSORS, name, operation)
+        setattr(TENSOR_XP, name, operation)
 
 
 def _stands_for(function: Function, methods: str, numpy: str) -> None:
@@ -395,7 +395,7 @@ def _stands_for(function: Function, methods: str, numpy: str) -> None:
         NUMPY.update(dict.fromkeys(names.split(), (function, parameters)))
 
 
-def public(
+def wrapper_of(
     of: Primitive, call: Function | None = None, *, methods: str = "", numpy: str = ""
 ) -> Callable[[F], F]:
     """Make a function the public one of an operation: what users and recorded rules call.
@@ -417,7 +417,7 @@ def public(
         declaration.public = function = cast(F, _worded(function))
         declaration.call = functools.partial(call, function) if call else function
         function.primitive = of  # type: ignore[attr-defined]
-        setattr(TENSORS, function.__name__, function)
+        setattr(TENSOR_XP, function.__name__, function)
         _stands_for(function, methods, numpy)
         return function
 
@@ -444,13 +444,13 @@ def named_by_errors(function: Function, names: tuple[str, ...] = ()) -> None:
                 inputs.append(("x" if name == "self" else name, value))
         return (function.__name__, *names), inputs
 
-    CALLS[code] = read
+    ERROR_CONTEXT[code] = read
 
 
 class Composition:
     """What the registry knows of a function that is made of operations; as for `Primitive`."""
 
-    joint, variadic, standard, holomorphic = None, False, None, False
+    vjp_all, variadic, standard, holomorphic = None, False, None, False
 
     def __init__(
         self,
@@ -518,7 +518,7 @@ def composition(
         domains = _domains(domain, inputs, Domain(-2, 2, complex=True))
         REGISTRY[name] = Declaration(op, function, called, (name,), domains, samples, *tested)
         function.primitive = op  # type: ignore[attr-defined]
-        setattr(TENSORS, name, function)
+        setattr(TENSOR_XP, name, function)
         _stands_for(function, methods, numpy)
         return function
 
@@ -543,9 +543,11 @@ def _of_own_results(function: Function) -> Function:
         if renamed is not None:
             return call(*args, **renamed)
         if result.__class__ not in TENSOR_CLASSES:
-            disown(result if isinstance(result, (tuple, list)) else (result,), args, settings)
+            detach_results(
+                result if isinstance(result, (tuple, list)) else (result,), args, settings
+            )
         elif result._base is not None:
-            disown((result,), args, settings)
+            detach_results((result,), args, settings)
         return result
 
     return call
@@ -588,7 +590,7 @@ def _in_own_words(
         raise error
     refuse_positions(function, more, **{k: settings[k] for k in keywords})
     for key, name in keywords.items():
-        settings[name] = either(function.__name__, settings.pop(key), settings.get(name))
+        settings[name] = merge_axis_args(function.__name__, settings.pop(key), settings.get(name))
     return settings
 
 
@@ -605,10 +607,10 @@ def by_sample(
     error: BatchedValueError, function: Function, args: Sequence[Any], settings: dict[str, Any]
 ) -> Any:
     """Call a function that asked for one value of a batch for each sample by itself."""
-    found = NotImplemented if error.each is None else error.each(function, args, settings)
-    if found is NotImplemented:
+    result = NotImplemented if error.each is None else error.each(function, args, settings)
+    if result is NotImplemented:
         raise error
-    return found
+    return result
 
 
 def sampled(function: F) -> F:
@@ -639,7 +641,7 @@ def _closed_over(name: str) -> BatchedValueError:
     return BatchedValueError(compose(name, required, came, hint=hint))
 
 
-def disown(results: Sequence[Any], args: Sequence[Any], settings: dict[str, Any]) -> None:
+def detach_results(results: Sequence[Any], args: Sequence[Any], settings: dict[str, Any]) -> None:
     """Make results that are views of a tensor that no argument shows tensors of their own."""
     views = [r for r in results if isinstance(r, Tensor) and r._base is not None]
     if not views:
@@ -651,12 +653,12 @@ def disown(results: Sequence[Any], args: Sequence[Any], settings: dict[str, Any]
                 seen.add(id(x if x._base is None else x._base))
     for view in views:
         if id(view._base) not in seen:
-            own(view)
+            detach_from_base(view)
 
 
-def on(xp: Any, op: Primitive) -> Function:
+def op_for(xp: Any, op: Primitive) -> Function:
     """Return an operation for arguments of the namespace `xp`: tensors, or bare arrays."""
-    if xp is TENSORS:
+    if xp is TENSOR_XP:
         return op.public
     if xp.__class__ is not ModuleType and (call := getattr(xp, "operation", None)) is not None:
         return call(op)  # type: ignore[no-any-return]
@@ -669,11 +671,11 @@ def _bare(value: Any) -> Any:
     return value if value.__class__ is int else as_array(value)
 
 
-def recorded(*functions: Function, space: str = "") -> None:
+def register_xp(*functions: Function, space: str = "") -> None:
     """Let recorded rules call these functions as ``xp.<name>``, or ``xp.<space>.<name>``."""
-    if space and not isinstance(vars(TENSORS).get(space), SimpleNamespace):
-        setattr(TENSORS, space, SimpleNamespace())
-    namespace = getattr(TENSORS, space) if space else TENSORS
+    if space and not isinstance(vars(TENSOR_XP).get(space), SimpleNamespace):
+        setattr(TENSOR_XP, space, SimpleNamespace())
+    namespace = getattr(TENSOR_XP, space) if space else TENSOR_XP
     for function in functions:
         setattr(namespace, function.__name__, function)
 

@@ -42,7 +42,7 @@ def from_scipy(
     return elementwise(
         name,
         forward,
-        kernel=kernel,
+        unchecked_forward=kernel,
         inputs=inputs,
         floating=True,
         domain=domain,

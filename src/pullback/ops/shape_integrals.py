@@ -26,7 +26,7 @@ _STEPS = 16  # of Newton's method; from the right of a convex function it conver
 @functools.cache
 def _rule() -> list[tuple[float, float]]:
     """Return places in [0, 1], denser near 0, and weights."""
-    found = []
+    result = []
     for i in range(_NODES):
         z = math.cos(math.pi * (i + 0.75) / (_NODES + 0.5))
         for _ in range(5):  # Newton's method on Legendre's polynomial
@@ -36,8 +36,8 @@ def _rule() -> list[tuple[float, float]]:
             slope = _NODES * (z * value - below) / (z * z - 1)
             z -= value / slope
         share = (z + 1) / 2
-        found.append((share * share, 2 * share / ((1 - z * z) * slope * slope)))
-    return found
+        result.append((share * share, 2 * share / ((1 - z * z) * slope * slope)))
+    return result
 
 
 def _still(x: Any) -> Any:
@@ -66,8 +66,8 @@ def by_gamma_shape(a: Any, x: Any, xp: Any, digamma: Any, lgamma: Any) -> Any:
         s = way * end * share
         phi = x * xp.expm1(s) - a * s
         total = total + xp.exp(-phi) * (log_x + s - psi) * weight
-    found = -way * end * total * xp.exp(a * log_x - x - lgamma(a))
-    return _or_at_ends(found, inside, at_end, xp)
+    result = -way * end * total * xp.exp(a * log_x - x - lgamma(a))
+    return _or_at_ends(result, inside, at_end, xp)
 
 
 def _gamma_end(a: Any, x: Any, is_left: Any, way: Any, xp: Any) -> Any:
@@ -93,8 +93,8 @@ def by_beta_shape(a: Any, b: Any, x: Any, which: str, xp: Any, digamma: Any, bet
         return (log_x if which == "a" else log_rest) - mean
 
     falls = which == "b"
-    found = _beta_integral(a, b, (x, xp.log(x)), (1 - x, xp.log1p(-x)), score, falls, xp, betaln)
-    return _or_at_ends(found, inside, at_end, xp)
+    result = _beta_integral(a, b, (x, xp.log(x)), (1 - x, xp.log1p(-x)), score, falls, xp, betaln)
+    return _or_at_ends(result, inside, at_end, xp)
 
 
 def student_series(share: Any) -> Any:
@@ -134,8 +134,8 @@ def by_student_shape(df: Any, t: Any, xp: Any, digamma: Any, betaln: Any) -> Any
     x, rest = ((value, log - xp.log1p(ratio)) for value, log in (x, rest))
     # Both tails count: the score and the density are the same for -t.
     tails = _beta_integral(a, half, x, rest, score, False, xp, betaln)
-    found = xp.where(t < 0, tails, -tails) / 2
-    return _or_at_ends(found, inside, at_end, xp)
+    result = xp.where(t < 0, tails, -tails) / 2
+    return _or_at_ends(result, inside, at_end, xp)
 
 
 def _beta_integral(
@@ -167,8 +167,8 @@ def _beta_integral(
             high = log_rest - bend - xp.where(is_left, xp.zeros_like(s), s)
             part = part + xp.exp(-(power * s + (a + b) * bend)) * score(low, high) * weight
         total = total + xp.abs(length) * part
-    found = total * xp.exp(a * log_x + b * log_rest - betaln(a, b))
-    return xp.where(is_left, found, -found)
+    result = total * xp.exp(a * log_x + b * log_rest - betaln(a, b))
+    return xp.where(is_left, result, -result)
 
 
 def _beta_end(power: Any, both: Any, near: Any, log_far: Any, xp: Any) -> Any:

@@ -68,7 +68,7 @@ def exact(op: str, x: Any, sizes: Ints, geometry: Geometry, ceil: bool = False) 
     ShapeError
         If not one window fits.
     """
-    found = []
+    result = []
     first = len(x.shape) - len(sizes)
     axes = zip(x.shape[first:], sizes, *geometry, strict=True)
     for axis, (length, size, step, d, (low, high)) in enumerate(axes, first):
@@ -80,8 +80,8 @@ def exact(op: str, x: Any, sizes: Ints, geometry: Geometry, ceil: bool = False) 
             required = f"windows of at most {room} elements along axis {axis} required"
             hint = "pad the input, or take a smaller kernel or dilation"
             raise ShapeError(compose(op, required, str(span), ("input", x), hint=hint))
-        found.append((low, (count - 1) * step + span - low - length))
-    return geometry._replace(padding=tuple(found))
+        result.append((low, (count - 1) * step + span - low - length))
+    return geometry._replace(padding=tuple(result))
 
 
 def counts(lengths: Ints, sizes: Ints, geometry: Geometry) -> Ints:

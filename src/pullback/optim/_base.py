@@ -263,9 +263,9 @@ class Optimizer(ABC):
             raise self._type_error(
                 "the parameters of a group must have an order", "a set", hint="use a list"
             )
-        found: list[Tensor] = [params] if isinstance(params, Tensor) else list(params)
+        result: list[Tensor] = [params] if isinstance(params, Tensor) else list(params)
         seen = {id(param) for param in self._all_parameters()}
-        for i, param in enumerate(found):
+        for i, param in enumerate(result):
             if not isinstance(param, Tensor):
                 raise self._type_error(
                     f"parameter {i} of the group must be a tensor", type(param).__name__
@@ -282,7 +282,7 @@ class Optimizer(ABC):
                     "a parameter must be in one group, once", f"parameter {i} a second time"
                 )
             seen.add(id(param))
-        return found
+        return result
 
     def _check_shapes(self, param_of: Mapping[int, Tensor], state: Mapping[int, Any]) -> None:
         """Raise with a list of all states that do not fit a parameter."""

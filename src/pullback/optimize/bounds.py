@@ -89,14 +89,14 @@ def _pair(api: str, path: str, given: Any) -> tuple[Any, Any]:
 
 def _limits(api: str, path: str, pair: tuple[Any, Any], shape: tuple[int, ...]) -> Any:
     """Return both limits in a shape."""
-    found = []
+    result = []
     for limit, none in zip(pair, (-np.inf, np.inf), strict=True):
         array = limit.data_array() if isinstance(limit, Tensor) else limit
         host = library_of(array).to_numpy(array) if is_array(array) else array
         try:
             numbers = np.asarray(none if host is None else host, dtype=np.float64)
-            found.append(np.broadcast_to(numbers, shape))
+            result.append(np.broadcast_to(numbers, shape))
         except (TypeError, ValueError):
             required = f"numbers of the shape {shape}, or that broadcast to it, required in {path}"
             raise ShapeError(compose(api, required, repr(limit))) from None
-    return found
+    return result

@@ -39,18 +39,18 @@ def constraints_of(
         Of the highest derivatives that the method takes.
     """
     several = isinstance(given, (list, tuple))
-    found = []
+    result = []
     for item in given if several else [given]:
         if isinstance(item, scipy.LinearConstraint):
-            found.append(item)
+            result.append(item)
         elif isinstance(item, dict):
-            found.append(_of_dict(transform, item, vector, order > 0))
+            result.append(_of_dict(transform, item, vector, order > 0))
         elif isinstance(item, scipy.NonlinearConstraint):
-            found.append(_nonlinear(transform, item, vector, scipy, order))
+            result.append(_nonlinear(transform, item, vector, scipy, order))
         else:
             required = "dicts, NonlinearConstraint or LinearConstraint required in constraints"
             raise ArgumentTypeError(compose(transform.__name__, required, type(item).__name__))
-    return found
+    return result
 
 
 def _of_dict(
@@ -63,25 +63,25 @@ def _of_dict(
     args = item.get("args", ())
     args = args if isinstance(args, tuple) else (args,)
     function = _function(transform, item["fun"], args, vector, recorded)
-    found = {"type": item["type"], "fun": function.value}
+    result = {"type": item["type"], "fun": function.value}
     if recorded:
-        found["jac"] = _jacobian(function, item.get("jac"), args)
-    return found
+        result["jac"] = _jacobian(function, item.get("jac"), args)
+    return result
 
 
 def _nonlinear(
     transform: Callable[..., Any], item: Any, vector: Vector, scipy: Any, order: int
 ) -> Any:
     function = _function(transform, item.fun, (), vector, order > 0)
-    found = copy.copy(item)
-    found.fun = function.value
+    result = copy.copy(item)
+    result.fun = function.value
     if callable(item.jac) or (order > 0 and item.jac == _NUMERICAL):
-        found.jac = _jacobian(function, item.jac, ())
+        result.jac = _jacobian(function, item.jac, ())
     if callable(item.hess):
-        found.hess = lambda x, weights: item.hess(vector.container(x), weights)
+        result.hess = lambda x, weights: item.hess(vector.container(x), weights)
     elif order > 1 and type(item.hess) is scipy.BFGS:  # what a constraint has by default
-        found.hess = _curvature(function, vector)
-    return found
+        result.hess = _curvature(function, vector)
+    return result
 
 
 def _function(
@@ -100,8 +100,8 @@ def _jacobian(function: Residual, given: Any, args: tuple[Any, ...]) -> Any:
     vector = function.vector
 
     def own(x: Array) -> Array:
-        found = given(vector.container(x), *args)
-        pairs = zip(vector.matched("derivatives", "jac", found), vector.shapes(), strict=True)
+        result = given(vector.container(x), *args)
+        pairs = zip(vector.matched("derivatives", "jac", result), vector.shapes(), strict=True)
         wanted = [(item, math.prod(shape)) for (_, item), shape in pairs if shape is not None]
         sizes = [size for _, size in wanted]
         parts = [flat([tensor_of(item)]) for item, _ in wanted if item is not None]

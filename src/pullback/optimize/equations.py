@@ -135,8 +135,8 @@ def least_squares(
         raise ArgumentTypeError(compose(api, "no jac required, which is filled in", "one"))
     if bounds is not None:
         settings["bounds"] = bounds_of(api, bounds, vector, scipy, low_and_high=True)
-    found = scipy.least_squares(function.value, vector.start, jac=function.jacobian, **settings)
-    return _finished(function, found)
+    result = scipy.least_squares(function.value, vector.start, jac=function.jacobian, **settings)
+    return _finished(function, result)
 
 
 def _residual(

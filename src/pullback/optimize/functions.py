@@ -233,8 +233,8 @@ class Residual(_Function):
         for tensor in tensors:
             check_real(arguments, tensor)
         if self.form is None:
-            found, structure = flatten(out)
-            given = leaves_as_given(detached(found), arguments.leaves)
+            result, structure = flatten(out)
+            given = leaves_as_given(detached(result), arguments.leaves)
             given = unflatten(structure, given)
             self.form = Vector(self.api, f"the result of {name_of(self.fun)}", given)
         return flat(tensors)

@@ -133,9 +133,9 @@ def _order(method: str, own: bool) -> int:
 
 def _derivatives(objective: Objective, method: str, order: int) -> dict[str, Any]:
     """Return the derivatives that a method takes."""
-    found: dict[str, Any] = {"jac": objective.gradient} if order else {}
+    result: dict[str, Any] = {"jac": objective.gradient} if order else {}
     if order == 2 and method not in _WITH_HESSIAN:
-        found["hessp"] = objective.product
+        result["hessp"] = objective.product
     if order == 2 and method not in _WITH_PRODUCTS:
-        found["hess"] = objective.hessian
-    return found
+        result["hess"] = objective.hessian
+    return result

@@ -46,17 +46,17 @@ def directions(
     structure : Structure or None
         The containers that they stand in.
     """
-    found: list[Any] = []
-    _match(api, name, given, like, structure, found)
-    for i, (vector, leaf) in enumerate(zip(found, like, strict=True)):
+    result: list[Any] = []
+    _match(api, name, given, like, structure, result)
+    for i, (vector, leaf) in enumerate(zip(result, like, strict=True)):
         if vector is None or _fits(vector, leaf):
             continue
         path = _paths(name, structure)[i]
         if leaf is None or not is_differentiable(leaf):
             required = f"None required in {path}, which belongs to what has no derivative"
             raise ArgumentTypeError(compose(api, required, type(vector).__name__))
-        found[i] = _checked(api, path, vector, as_tensor(leaf))
-    return [v if v is None or isinstance(v, Tensor) else box(v) for v in found]
+        result[i] = _checked(api, path, vector, as_tensor(leaf))
+    return [v if v is None or isinstance(v, Tensor) else box(v) for v in result]
 
 
 def _fits(vector: Any, leaf: Any) -> bool:

@@ -162,8 +162,8 @@ def call_function(
         library = own if own.level >= library.level else library
     if not library.level:
         return list(function(*tensors))
-    found: list[Tensor] = library.call_function(function, [wrap_in(t, library) for t in tensors])
-    return found
+    result: list[Tensor] = library.call_function(function, [wrap_in(t, library) for t in tensors])
+    return result
 
 
 # -- the node of such a call -----------------------------------------------------------------------
@@ -187,8 +187,8 @@ class WrappedCall(NodeOperation):
         tensors = [_read(node, *items) for items in zip(node.edges, saved, strict=True)]
         chosen = [e is not None and (wanted is None or e in wanted) for e in node.edges]
         cotangents = [None if x is None else to_tensor(x) for x in g]
-        found = iter(pull(tensors, chosen, cotangents))
-        gradients = [next(found) if is_chosen else None for is_chosen in chosen]
+        result = iter(pull(tensors, chosen, cotangents))
+        gradients = [next(result) if is_chosen else None for is_chosen in chosen]
         return gradients if recorded else [None if x is None else x.data_array() for x in gradients]
 
 

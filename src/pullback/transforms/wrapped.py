@@ -27,7 +27,7 @@ from pullback.arrays import (
 )
 from pullback.core.custom.pytree import children, map_leaves, rebuild
 from pullback.core.function.dispatch import THEIRS, UNFIT, beside, kernel_of, wrap_in
-from pullback.core.function.handed import TENSORS
+from pullback.core.function.namespace import TENSOR_XP
 from pullback.core.function.primitive import Primitive
 from pullback.core.function.record import apply
 from pullback.core.function.tensor_library import TENSOR_LIBRARY, library_of_part, on_parts
@@ -271,7 +271,7 @@ def is_part(value: Any) -> bool:
 class Space:
     """The functions of wrapped arrays: those of tensors."""
 
-    def __init__(self, functions: Any = TENSORS) -> None:
+    def __init__(self, functions: Any = TENSOR_XP) -> None:
         self._functions = functions
 
     def __getattr__(self, name: str) -> Any:
@@ -279,13 +279,13 @@ class Space:
             return getattr(data_types, name)
         if name in DTYPES:
             return DTYPES[name]
-        found = getattr(self._functions, name)
+        result = getattr(self._functions, name)
         if name in ("linalg", "fft"):
-            return Space(found)
-        if not callable(found) or isinstance(found, DType):
-            return found
+            return Space(result)
+        if not callable(result) or isinstance(result, DType):
+            return result
         return lambda *args, **kwargs: to_arrays(
-            found(*map(to_tensors, args), **{k: to_tensors(v) for k, v in kwargs.items()})
+            result(*map(to_tensors, args), **{k: to_tensors(v) for k, v in kwargs.items()})
         )
 
     # What rules ask for most, without the tensors between.
@@ -360,7 +360,7 @@ class TransformLibrary(WrappingLibrary):
 
     def astype(self, a: Any, dtype: DType, copy: bool = False) -> Any:
         """Return `a` in another dtype."""
-        return a if a.dtype is dtype and not copy else to_arrays(TENSORS.astype(box(a), dtype))
+        return a if a.dtype is dtype and not copy else to_arrays(TENSOR_XP.astype(box(a), dtype))
 
     def special(self, name: str, *arrays: Any) -> Any:
         """Return SciPy's special function, by the operation of that name."""
@@ -442,7 +442,7 @@ def is_numbers(value: Any) -> bool:
 
 def results_in(xp: Any, op: Primitive, values: Sequence[Any], settings: dict[str, Any]) -> Any:
     """Return the list of results of an operation on tensors, or on the default library's arrays."""
-    if xp is TENSORS:
+    if xp is TENSOR_XP:
         return results_of(op, values, settings)
     kernel, floats = op.kernels.get(_ndarray) or kernel_of(op, _ndarray)
     is_quick = True
@@ -450,13 +450,13 @@ def results_in(xp: Any, op: Primitive, values: Sequence[Any], settings: dict[str
         if value.__class__ is _ndarray and value.dtype not in floats:
             is_quick = False
     try:
-        found = kernel(*values, **settings) if is_quick else op.forward(xp, *values, **settings)
+        result = kernel(*values, **settings) if is_quick else op.forward(xp, *values, **settings)
     except (*UNFIT, *THEIRS):  # says what is wrong, or does what the kernel cannot
         tensors = [to_tensor(v) if is_numbers(v) else v for v in values]
         return [t.data_array() for t in results_of(op, tensors, settings)]
-    if found.__class__ is _ndarray and not op.multi:
-        return (found,)
-    return [NUMPY.tidy(r) for r in (found if op.multi else (found,))]
+    if result.__class__ is _ndarray and not op.multi:
+        return (result,)
+    return [NUMPY.tidy(r) for r in (result if op.multi else (result,))]
 
 
 def on_part(name: str, parts: Sequence[Any], settings: Any, named: Any) -> Any:
@@ -466,9 +466,9 @@ def on_part(name: str, parts: Sequence[Any], settings: Any, named: Any) -> Any:
     if library is TENSOR_LIBRARY:
         boxes = iter(in_one_library([to_tensor(p) for p in parts if is_part(p)]))
         parts = [next(boxes) if is_part(p) else p for p in parts]
-    found = getattr(library, name)(parts[0], *settings, *parts[1:], **named)
-    found = found[0] if name == "reshape" else found
-    return part_of(found) if isinstance(found, Tensor) else as_array(found)
+    result = getattr(library, name)(parts[0], *settings, *parts[1:], **named)
+    result = result[0] if name == "reshape" else result
+    return part_of(result) if isinstance(result, Tensor) else as_array(result)
 
 
 # -- inside and outside of a transform -------------------------------------------------------------

@@ -14,13 +14,13 @@ from pullback.arrays import NUMPY, dtype_of, is_array, join, library_of
 from pullback.core.backward.collect import planned
 from pullback.core.backward.engine import run
 from pullback.core.function.dispatch import wrap_in
-from pullback.core.function.handed import ENGINE
+from pullback.core.function.namespace import ENGINE
 from pullback.core.graph.modes import STATE, with_grad
 from pullback.core.graph.node import AccumulateGrad
 from pullback.core.tensor.ownership import is_held_once, is_unshared
 from pullback.core.tensor.tensor import Tensor, as_array, box, unaliased
 from pullback.core.tensor.versions import bump
-from pullback.core.tensor.views import sync
+from pullback.core.tensor.views import refresh
 from pullback.errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -220,11 +220,11 @@ def _backward(
         return
     wanted = _inputs("backward", inputs)
     targets = [t._node for t in wanted]
-    found = _run(roots, seeds, targets, retain, create_graph, True)
+    result = _run(roots, seeds, targets, retain, create_graph, True)
     for t in {id(t): t for t in wanted}.values():
-        g = found[t._node]
+        g = result[t._node]
         if g is not None and t._node.__class__ is not AccumulateGrad and not t.retains_grad:
-            _accumulate(t, _boxed(g))
+            _accumulate(t, _grad_to_tensor(g))
 
 
 def tensor_backward(
@@ -240,7 +240,7 @@ def tensor_backward(
     """
     if inputs is None and not create_graph and STATE.get().observer is None:  # the common call
         if self._base is not None:
-            sync(self)
+            refresh(self)
         node = self._node
         if node is None:
             _roots("backward", "tensors", self)
@@ -286,7 +286,7 @@ def _accumulate(t: Tensor, g: Tensor) -> None:
         STATE.set(mode)
 
 
-def _boxed(g: Any, alone: bool = False) -> Tensor:
+def _grad_to_tensor(g: Any, alone: bool = False) -> Tensor:
     """Return a gradient as a tensor that shares memory with nothing.
 
     `alone` says that nobody else holds the array, whose memory may be that of another all the same.
@@ -377,13 +377,13 @@ def grad(
     seeds = _initial("grad", "grad_outputs", roots, grad_outputs, is_grads_batched)
     retain = create_graph if retain_graph is None else retain_graph
     targets = [t._node for t in wanted]
-    found: Mapping[Any, Any]
+    result: Mapping[Any, Any]
     if is_grads_batched:
-        found = _batched(roots, seeds, targets, retain, create_graph)
+        result = _batched(roots, seeds, targets, retain, create_graph)
     else:
-        found = _run(roots, seeds, targets, retain, create_graph, False)
+        result = _run(roots, seeds, targets, retain, create_graph, False)
     return tuple(
-        _result(i, t, found, bool(allow_unused), materialize_grads, create_graph)
+        _result(i, t, result, bool(allow_unused), materialize_grads, create_graph)
         for i, t in enumerate(wanted)
     )
 
@@ -418,7 +418,7 @@ def pulled_back(
         seeds = list(map(_beside, grad_outputs, outputs))
     if (observer := STATE.get().observer) is not None:
         observer.roots("grad", "grad_outputs", list(outputs), seeds)
-    found = run(
+    result = run(
         list(map(_NODE, outputs)),
         seeds if recorded else [g.data_array() for g in seeds],
         list(map(_NODE, inputs)),
@@ -427,7 +427,7 @@ def pulled_back(
         False,
         ends=frozenset(map(_NODE, fixed)),
     )
-    return [_result(i, t, found, True, False, recorded) for i, t in enumerate(inputs)]
+    return [_result(i, t, result, True, False, recorded) for i, t in enumerate(inputs)]
 
 
 def _scalar_seed(root: Tensor) -> Tensor:
@@ -490,7 +490,7 @@ def _result(
     alone = is_held_once(found[t._node])  # asked before a variable holds it
     g = found[t._node]
     if g is not None:
-        return _boxed(g, alone)
+        return _grad_to_tensor(g, alone)
     if materialize:
         library = library_of(t._data)
         device = library.native_device(library.device(t._data))

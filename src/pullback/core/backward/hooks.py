@@ -27,7 +27,7 @@ class _Running(threading.local):
 RUNNING = _Running()
 
 
-def _boxed(g: Any) -> Tensor:
+def _grad_to_tensor(g: Any) -> Tensor:
     return g if isinstance(g, Tensor) else box(as_array(g))
 
 
@@ -44,7 +44,7 @@ def run_grad_hooks(extra: Extra, g: Any) -> Any:
     if extra.retained is not None:
         tensor = extra.retained()
         if tensor is not None:
-            own = unaliased(_boxed(g))
+            own = unaliased(_grad_to_tensor(g))
             grad = tensor._grad
             previous = STATE.get()
             try:
@@ -106,7 +106,7 @@ def _fitting(api: str, value: Any, g: Any, like: Any) -> Any:
             f"{api}: a hook must return Tensors or None, got {type(value).__name__}"
         )
     if g is not None:
-        _check_like(api, value, _boxed(g))
+        _check_like(api, value, _grad_to_tensor(g))
     return take_back(value, like)
 
 

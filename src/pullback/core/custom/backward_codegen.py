@@ -61,7 +61,7 @@ def backward(node, g, wanted, recorded):
     else:
         return {read}
     {edges} = node.record
-    {metas} = node.given
+    {metas} = node.input_metas
     {checks}
     return {grads}
 """

@@ -52,7 +52,7 @@ class Call(NamedTuple):
     values, args : sequence
         The values of forward's parameters, in order; these, or the leaves of the containers among
         them where those are traversed. One of each that follows stands for each of `args`:
-    inner : sequence
+    detached : sequence
         What forward is called with.
     edges : tuple
         Edge targets, None where nothing is tracked.
@@ -70,7 +70,7 @@ class Call(NamedTuple):
     arguments: Arguments
     values: Sequence[Any]
     args: Sequence[Any]
-    inner: Sequence[Any]
+    detached: Sequence[Any]
     edges: tuple[Any, ...]
     versions: Sequence[int | None]
     metas: tuple[Meta, ...] | None
@@ -79,14 +79,14 @@ class Call(NamedTuple):
 
     def run(self) -> Any:
         """Run forward unrecorded, in any mode, and record it."""
-        if INTERCEPTING and (taken := self._intercepted()) is not NotImplemented:
-            return taken
-        edges, inner = self.edges, self.inner
+        if INTERCEPTING and (result := self._intercepted()) is not NotImplemented:
+            return result
+        edges, detached = self.edges, self.detached
         if not self.mode.grad or edges.count(None) == len(edges):
             if self.mode.forward:
                 warn_of_lost(self.op.name, edges)
             edges = ()  # nothing is recorded
-        ctx = forward_context(self.op, self.arguments, edges or (None,) * len(inner))
+        ctx = forward_context(self.op, self.arguments, edges or (None,) * len(detached))
         epoch = EPOCH[0]
         try:
             STATE.set(in_forward(self.mode))
@@ -95,10 +95,10 @@ class Call(NamedTuple):
             STATE.set(self.mode)
         if (observer := self.mode.observer) is not None:
             self._show(observer, ctx, result)
-        if not (EPOCH[0] == epoch and _is_ordinary(result, inner, ctx)):
+        if not (EPOCH[0] == epoch and _is_ordinary(result, detached, ctx)):
             call = self if edges else self._replace(edges=())
             return call.results(ctx, result)
-        count_together(self.args, inner, (result,))
+        count_together(self.args, detached, (result,))
         node = None
         if edges:
             node = self.node(ctx, (result,))
@@ -125,27 +125,27 @@ class Call(NamedTuple):
         return library.call(self.op, self.arguments, self.values)
 
     def _run_forward(self, ctx: Context) -> Any:
-        op, inner = self.op, self.inner
+        op, detached = self.op, self.detached
         if op.traverse:
-            pieces = iter(inner)
-            inner = tree.map_leaves(lambda _: next(pieces), list(self.values))
-        positional, keywords = op.signature.spread(self.arguments, inner)
+            pieces = iter(detached)
+            detached = tree.map_leaves(lambda _: next(pieces), list(self.values))
+        positional, keywords = op.signature.spread(self.arguments, detached)
         try:
             if op.setup_context is None:
                 return op.forward(ctx, *positional, **keywords)
             result = op.forward(*positional, **keywords)
-            op.setup_context(ctx, tuple(inner), result)
+            op.setup_context(ctx, tuple(detached), result)
             return result
         except AttributeError as error:
-            hint_at_tensors(op, inner, error)
+            hint_at_tensors(op, detached, error)
             raise
 
     def _show(self, observer: Observer, ctx: Context, result: Any) -> None:
         """Show an observer what forward made of its arguments."""
         before = [
             (self.arguments.owner(i), outer)
-            for i, (outer, inner) in enumerate(zip(self.args, self.inner, strict=True))
-            if not any(inner is changed for changed in ctx._dirty)  # its old values are gone
+            for i, (outer, detached) in enumerate(zip(self.args, self.detached, strict=True))
+            if not any(detached is changed for changed in ctx._dirty)  # its old values are gone
         ]
         observer.result(self.op.name, before, list(tree.leaves(result)))
 
@@ -153,20 +153,20 @@ class Call(NamedTuple):
         """Return the node of the call; what forward left in its context moves there."""
         node = fill(CustomNode(), self.op, len(self.edges), levels_of(self.edges))
         node.record = self.edges
-        node.saved, node.names = saved_by(ctx, self.inner, outs, self.mode.hooks)
+        node.saved, node.names = saved_by(ctx, self.detached, outs, self.mode.hooks)
         node.arguments = self.arguments
         metas = self.metas
-        node.given = describe(self.op, self.args, self.edges) if metas is None else metas
+        node.input_metas = describe(self.op, self.args, self.edges) if metas is None else metas
         node.metas = tuple([meta_of(o._data) if isinstance(o, Tensor) else None for o in outs])
         if self.mode.observer is not None:
             self.mode.observer.recorded(node, self.args, outs)
         return node
 
 
-def hint_at_tensors(op: Any, inner: Sequence[Any], error: AttributeError) -> None:
+def hint_at_tensors(op: Any, detached: Sequence[Any], error: AttributeError) -> None:
     """Say how to call an operation whose forward asked arrays or numbers for what tensors have."""
     asked, name = error.obj, str(error.name)
-    if any(isinstance(value, Tensor) for value in tree.leaves(list(inner))):
+    if any(isinstance(value, Tensor) for value in tree.leaves(list(detached))):
         return
     if (is_array(asked) or isinstance(asked, (Number, list))) and hasattr(Tensor, name):
         error.add_note(
@@ -176,12 +176,12 @@ def hint_at_tensors(op: Any, inner: Sequence[Any], error: AttributeError) -> Non
 
 
 def describe(op: Any, given: Sequence[Any], edges: Sequence[Any]) -> tuple[Meta, ...]:
-    """Return what a gradient of each argument must fit, see `CustomNode.given`."""
-    found = tuple(map(_description, given, edges))
+    """Return what a gradient of each argument must fit, see `CustomNode.input_metas`."""
+    result = tuple(map(_description, given, edges))
     # The written call compares shapes and dtypes, which arrays of another library may share.
-    if all(meta[2] in _OF_NUMPY for meta in found):
-        op.described = found
-    return found
+    if all(meta[2] in _OF_NUMPY for meta in result):
+        op.described = result
+    return result
 
 
 _OF_NUMPY = ("cpu", UNTRACKED[2], NO_TENSOR[2])
@@ -194,13 +194,13 @@ def _description(value: Any, edge: Any) -> Meta:
 
 
 # -- results ---------------------------------------------------------------------------------------
-def _is_ordinary(result: Any, inner: Sequence[Any], ctx: Context) -> bool:
+def _is_ordinary(result: Any, detached: Sequence[Any], ctx: Context) -> bool:
     """Return whether forward returned one new floating tensor of the default library."""
     if result.__class__ is not Tensor or result._base is not None or result._node is not None:
         return False
     if ctx._marks or ordinary(ctx._op, result._data) is None:
         return False
-    for value in inner:  # noqa: SIM110  (a generator would cost more than the rest)
+    for value in detached:  # noqa: SIM110  (a generator would cost more than the rest)
         if value is result:
             return False
     return True
@@ -210,8 +210,8 @@ def ordinary(op: Any, array: Any) -> tuple[Meta, ...] | None:
     """Return the description of a result that needs no more than a node, None for any other."""
     if array.__class__ is not _ndarray or array.dtype.kind != "f":
         return None
-    op.result_described = found = (meta_of(array),)
-    return found
+    op.result_described = result = (meta_of(array),)
+    return result
 
 
 class Results:
@@ -219,16 +219,16 @@ class Results:
 
     def __init__(self, call: Call, ctx: Context) -> None:
         self.call, self.ctx = call, ctx
-        self.op, self.args, self.inner = call.op, call.args, call.inner
+        self.op, self.args, self.detached = call.op, call.args, call.detached
         self.dirty = ctx._dirty
         self.non_differentiable = ctx._non_differentiable
 
     def of(self, result: Any) -> Any:
         """Return the results, recorded where a gradient is needed."""
-        if result.__class__ is not Tensor and any(isinstance(v, Tensor) for v in self.inner):
-            result = tree.map_leaves(_boxed, result)
+        if result.__class__ is not Tensor and any(isinstance(v, Tensor) for v in self.detached):
+            result = tree.map_leaves(_array_to_tensor, result)
         self.check_inputs()
-        count_together(self.args, self.inner, list(tree.leaves(result)))
+        count_together(self.args, self.detached, list(tree.leaves(result)))
         edges = self.call.edges
         tracked = edges.count(None) != len(edges)
         return self.recorded(result) if tracked else self.unrecorded(result)
@@ -236,7 +236,7 @@ class Results:
     # -- changes in place ---------------------------------------------------------------------
     def check_inputs(self) -> None:
         """Raise where forward changed an input in place and did not say so."""
-        pairs = list(zip(self.args, self.inner, strict=True))
+        pairs = list(zip(self.args, self.detached, strict=True))
         changed = [outer for outer, value in pairs if any(value is d for d in self.dirty)]
         for i, (outer, before) in enumerate(zip(self.args, self.call.versions, strict=True)):
             if before is None:
@@ -255,13 +255,13 @@ class Results:
         for outer, value in pairs:
             if outer is not value and any(value is d for d in self.dirty):
                 count_with(outer, value)
-        if not all(any(d is value for value in self.inner) for d in self.dirty):
+        if not all(any(d is value for value in self.detached) for d in self.dirty):
             warn_user(f"{self.op.name}: ctx.mark_dirty was given a tensor that is not an input")
 
     def _changed_input(self, out: Any) -> int | None:
         """Return which input `out` is, if it is one that forward marked dirty."""
         if any(out is d for d in self.dirty):
-            for i, value in enumerate(self.inner):
+            for i, value in enumerate(self.detached):
                 if out is value:
                     return i
         return None
@@ -305,19 +305,19 @@ class Results:
             self.ctx._structure = structure
         node = self.call.node(self.ctx, outs)
         self.ctx._outlive(node)
-        made: dict[int, Tensor] = {}
+        results: dict[int, Tensor] = {}
         for i, out in enumerate(outs):
-            if isinstance(out, Tensor) and id(out) not in made:
-                made[id(out)] = self._outer(out, i, node, len(outs))
+            if isinstance(out, Tensor) and id(out) not in results:
+                results[id(out)] = self._outer(out, i, node, len(outs))
         if result.__class__ is Tensor:
-            return made[id(result)]
-        return tree.map_leaves(lambda out: made.get(id(out), out), result)
+            return results[id(result)]
+        return tree.map_leaves(lambda out: results.get(id(out), out), result)
 
     def _differentiable(self, out: Tensor) -> bool:
         return out.dtype.is_inexact and not any(out is t for t in self.non_differentiable)
 
     def _check_dirty_returned(self, outs: list[Any]) -> None:
-        for i, value in enumerate(self.inner):
+        for i, value in enumerate(self.detached):
             if any(value is d for d in self.dirty) and not any(value is o for o in outs):
                 raise InplaceError(
                     f"{self.op.name}: some elements marked as dirty during the forward method were "
@@ -339,14 +339,14 @@ class Results:
 
     def _source(self, out: Tensor) -> Tensor | None:
         """Return the caller's input that `out` is, or is a view of."""
-        found = self._outer_of.get(id(out), None)
+        result = self._outer_of.get(id(out), None)
         base = out if out._base is None else out._base
-        return self._outer_of.get(id(base)) if found is None else found
+        return self._outer_of.get(id(base)) if result is None else result
 
     @cached_property
     def _outer_of(self) -> dict[int, Tensor]:
-        pairs = zip(self.inner, self.args, strict=True)
-        return {id(inner): outer for inner, outer in pairs if isinstance(inner, Tensor)}
+        pairs = zip(self.detached, self.args, strict=True)
+        return {id(detached): outer for detached, outer in pairs if isinstance(detached, Tensor)}
 
     def _changed(self, out: Tensor, outer: Tensor, target: Any, count: int) -> Tensor:
         """Give an input that forward changed in place its new node, and return it."""
@@ -368,7 +368,7 @@ class Results:
         return outer
 
 
-def _boxed(value: Any) -> Any:
+def _array_to_tensor(value: Any) -> Any:
     """Return a bare floating array as a tensor: forward may compute with the library itself."""
     if is_array(value) and dtype_of(value.dtype).is_inexact:
         # The array may be the user's own: changing the result in place changes a copy.

@@ -108,12 +108,12 @@ def _know_weakly(op: Any, uses: dict[str, Any], key: str) -> None:
 _learning = fork_safe_locks(1)
 
 
-def _learned(op: Any, ctx: Context, inner: Any, outs: Any, hooks: Any) -> tuple[list[Any], Any]:
+def _learned(op: Any, ctx: Context, detached: Any, outs: Any, hooks: Any) -> tuple[list[Any], Any]:
     """Take what forward saved out of its context, and write the lines again for such values.
 
     That is done once: an operation mostly saves the same of its inputs.
     """
-    saved, kind = saved_by(ctx, inner, outs, hooks)
+    saved, kind = saved_by(ctx, detached, outs, hooks)
     with _learning[0]:
         if op.learned or len(kind._names) > MANY:
             return saved, kind
@@ -147,10 +147,10 @@ $edges = {edges}
 _IN_LOOP = """
 $values = {values}
 $names, $args, $known = $leaves($self, {names}, $values)
-$inner, $edges, $versions = [], [], []
+$detached, $edges, $versions = [], [], []
 for $a, $meta in $zip($args, $known):
     {arguments}
-    $inner.append($arg)
+    $detached.append($arg)
     $edges.append($edge)
     $versions.append($version)
 $edges = $tuple($edges)
@@ -204,7 +204,7 @@ try:
     $out = $self.forward({arguments})
     {setup}
 except AttributeError as $error:
-    $hint_at_tensors($self, {inner}, $error)
+    $hint_at_tensors($self, {detached}, $error)
     raise
 finally:
     $set_mode($RECORD)
@@ -225,7 +225,7 @@ if (
 ):
     return {call}.results($ctx, $out)
 if $data.base is not None or $references($data) != $SOLE + 1:
-    $count_together({given}, {inner}, ($out,))
+    $count_together({given}, {detached}, ($out,))
 $n = None
 if {tracked}:
     {save}
@@ -233,7 +233,7 @@ if {tracked}:
     {filled}
     $n.record, $n.saved, $n.names = $edges, $saved, $names
     $n.arguments, $n.metas = $fixed, $metas
-    $n.given = $known if $same else $describe($self, {given}, $edges)
+    $n.input_metas = $known if $same else $describe($self, {given}, $edges)
     if $references($ctx) != $SOLE:
         $ctx._outlive($n)
 if $references($out) != $SOLE:  # forward may have kept its own
@@ -290,13 +290,13 @@ class _Writer:
         self.count = len(self.parameters)
         self.records = not op.in_loop and self.count > 0
         self.shown, values, variable = self._read()
-        self.given = tupled(values)
+        self.args = tupled(values)
         fixed = op.signature.is_fixed
         self.names = "$fixed" if fixed else f"$arguments({', '.join(variable)})"
-        inner, versions = self.each("$arg"), self.each("$version")
-        looked = f"{self.names}, {self.given}, {self.given}, {inner}, $edges, {versions}"
+        detached, versions = self.each("$arg"), self.each("$version")
+        looked = f"{self.names}, {self.args}, {self.args}, {detached}, $edges, {versions}"
         if op.in_loop:
-            looked = "$names, $values, $args, $inner, $edges, $versions"
+            looked = "$names, $values, $args, $detached, $edges, $versions"
         self.call = f"$Call($self, {looked}, $known if $same else None, $cls, $mode)"
 
     def each(self, prefix: str) -> str:
@@ -331,11 +331,11 @@ class _Writer:
         """Return the lines that look at the arguments."""
         if self.op.in_loop:
             arguments = self._look("$a", "", "$names", "$args")
-            names, values = self.names, self.given
+            names, values = self.names, self.args
             return expand(_IN_LOOP, values=values, names=names, arguments=arguments)
         arguments = []
         for i, p in enumerate(self.parameters):
-            look = self._look(p.name, str(i), "$fixed", self.given)
+            look = self._look(p.name, str(i), "$fixed", self.args)
             if p.default.__class__ in _PLAIN:
                 first, *rest = look
                 arguments += [*expand(_DEFAULT, a=p.name, k=str(i), look=first), *rest]
@@ -351,7 +351,7 @@ class _Writer:
 
     def running(self, saved: Sequence[str | None] | None, inputs: Sequence[int]) -> list[str]:
         """Return the lines that run forward and record its result."""
-        inner = self.each("$arg")
+        detached = self.each("$arg")
         arguments = [
             f"{p.name}=$arg{i}" if p.kind is _KINDS.KEYWORD_ONLY else f"$arg{i}"
             for i, p in enumerate(self.parameters)
@@ -363,10 +363,10 @@ class _Writer:
             call=self.call,
             context=expand(FORWARD_CONTEXT, op="$self", arguments="$fixed", edges="$edges"),
             arguments=", ".join(arguments if splits else ["$ctx", *arguments]),
-            setup=[f"$self.setup_context($ctx, {inner}, $out)"] if splits else [],
+            setup=[f"$self.setup_context($ctx, {detached}, $out)"] if splits else [],
             handed_on=[f"or $out is $arg{i}" for i in range(self.count)],
-            given=self.given,
-            inner=inner,
+            given=self.args,
+            detached=detached,
             tracked=" or ".join(f"{edge} is not None" for edge in edges),
             save=self._saving(saved, inputs),
             filled=filled("$n", "$self", str(self.count), levels_of_edges(edges)),

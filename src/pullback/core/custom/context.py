@@ -252,7 +252,7 @@ backward_context = define("backward_context(node, wanted, recorded)", _lines)
 
 # -- what forward saved moves to the node ----------------------------------------------------------
 def saved_by(
-    ctx: Context, inner: Sequence[Any], outs: Sequence[Any], hooks: Any
+    ctx: Context, detached: Sequence[Any], outs: Sequence[Any], hooks: Any
 ) -> tuple[list[Any], Any]:
     """Take what forward left in its context out of it: what a node saves, and its names."""
     names = saved_names[(None,) * len(ctx._values) + tuple(dict(ctx._named))]
@@ -261,8 +261,8 @@ def saved_by(
     marked = ctx._non_differentiable if ctx._marks or len(outs) > 1 else None
     saved: list[Any] = []
     for i in range(len(values)):  # a variable would be one more reference, see `items_of`
-        saved += items_of(values[i], inner, outs, hooks, marked)
-    saved.append(kept_attributes(ctx.__dict__, inner, outs, hooks, marked))
+        saved += items_of(values[i], detached, outs, hooks, marked)
+    saved.append(kept_attributes(ctx.__dict__, detached, outs, hooks, marked))
     return saved, names
 
 
@@ -275,7 +275,7 @@ def _is_constant(out: Any, marked: Sequence[Tensor] | None) -> bool:
 
 def kept_attributes(
     attributes: dict[str, Any],
-    inner: Sequence[Any],
+    detached: Sequence[Any],
     outs: Sequence[Any],
     hooks: Any,
     marked: Sequence[Tensor] | None = None,
@@ -286,7 +286,7 @@ def kept_attributes(
     kept = {}
     for name in list(attributes):
         if not _is_plain(attributes[name]):
-            items = items_of(attributes[name], inner, outs, hooks, marked)
+            items = items_of(attributes[name], detached, outs, hooks, marked)
             if items[0] is not attributes[name] or is_array(items[0]):
                 kept[name] = items
     for name in kept:
@@ -298,7 +298,7 @@ def kept_attributes(
 
 def items_of(
     value: Any,
-    inner: Sequence[Any],
+    detached: Sequence[Any],
     outs: Sequence[Any],
     hooks: Any,
     marked: Sequence[Tensor] | None = None,
@@ -312,12 +312,12 @@ def items_of(
             return (value, None, 0, None)
         held_once = getrefcount(value) == IN_SLOT
         if is_array(value):
-            return kept_array(value, held_once, inner, outs)
-        return (_without_tensors(value, held_once, inner, outs, hooks, marked), None, 0, None)
+            return kept_array(value, held_once, detached, outs)
+        return (_without_tensors(value, held_once, detached, outs, hooks, marked), None, 0, None)
     array: Any = value._data if value._base is None else value.data_array()
-    counter = counter_among(inner, counter_of(value))
+    counter = counter_among(detached, counter_of(value))
     position: int | None = None
-    for i, tensor in enumerate(inner):
+    for i, tensor in enumerate(detached):
         if tensor is value:
             position = i
             break
@@ -326,7 +326,7 @@ def items_of(
             position = -1 - i
             break
     if position is None:
-        array, counter = kept_tensor(array, counter, inner, outs)
+        array, counter = kept_tensor(array, counter, detached, outs)
     if hooks is not None:
         array = Packed(hooks, array, counter)
     if position is None and value._node is not None:
@@ -335,7 +335,12 @@ def items_of(
 
 
 def _without_tensors(
-    value: Any, held_once: bool, inner: Sequence[Any], outs: Sequence[Any], hooks: Any, marked: Any
+    value: Any,
+    held_once: bool,
+    detached: Sequence[Any],
+    outs: Sequence[Any],
+    hooks: Any,
+    marked: Any,
 ) -> Any:
     """Return a saved object that is no tensor; of a container, one with items for its tensors."""
     items = tree.children(value)
@@ -346,11 +351,11 @@ def _without_tensors(
 
     def kept(leaf: Any) -> Any:
         if isinstance(leaf, Tensor):
-            return SavedItem(items_of(leaf, inner, outs, hooks, marked))
+            return SavedItem(items_of(leaf, detached, outs, hooks, marked))
         if not is_array(leaf):
             return leaf
         alone = held_once and getrefcount(leaf) == IN_CONTAINER
-        return SavedItem(kept_array(leaf, alone, inner, outs))
+        return SavedItem(kept_array(leaf, alone, detached, outs))
 
     return SavedContainer(tree.map_leaves(kept, value))
 

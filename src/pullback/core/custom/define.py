@@ -53,8 +53,8 @@ class AutogradFunction(CustomOp, Generic[P, R]):
         if isinstance(reduced, str):
             return reduced
         rules = (self.given_jvp, self.given_vmap)
-        made = (self.name, self.forward, self.given_rule, self.traverse, *rules)
-        return AutogradFunction, made, {"surrogate_reason": self.surrogate_reason}
+        parts = (self.name, self.forward, self.given_rule, self.traverse, *rules)
+        return AutogradFunction, parts, {"surrogate_reason": self.surrogate_reason}
 
     @property
     def apply(self) -> Self:

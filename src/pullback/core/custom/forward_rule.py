@@ -12,7 +12,7 @@ from typing import Any
 
 from pullback.core.custom import pytree as tree
 from pullback.core.custom.signature import Arguments, Signature
-from pullback.core.function.handed import ENGINE
+from pullback.core.function.namespace import ENGINE
 from pullback.core.graph.modes import run_in_mode
 from pullback.core.graph.node import zeros_for
 from pullback.core.tensor.tensor import Tensor, box
@@ -118,10 +118,10 @@ class ForwardRule:
         node, recorded = ctx._alive(), ctx._pass[1]
         tangents = [
             None if not wanted else box(zeros_for(meta)).requires_grad_()
-            for wanted, meta in zip(ctx._needed(), node.given, strict=True)
+            for wanted, meta in zip(ctx._needed(), node.input_metas, strict=True)
         ]
-        found = run_in_mode({"grad": True, "parts": False}, self, ctx, node.arguments, tangents)
-        outs = [found] if isinstance(found, Tensor) else list(tree.leaves(found))
+        result = run_in_mode({"grad": True, "parts": False}, self, ctx, node.arguments, tangents)
+        outs = [result] if isinstance(result, Tensor) else list(tree.leaves(result))
         pairs = [
             (out, g)
             for out, g in zip(outs, tree.leaves(list(grads)), strict=True)

@@ -15,7 +15,7 @@ from typing import Any
 
 from pullback.arrays import DType, dtype_of, is_array, join, library_of
 from pullback.core.custom import pytree as tree
-from pullback.core.function.handed import RECORDED
+from pullback.core.function.namespace import CORE_OPS
 from pullback.core.graph.node import NO_TENSOR, CustomNode, Meta, library_at, meta_of
 from pullback.core.tensor.tensor import Tensor, box
 from pullback.errors import GradientError
@@ -42,7 +42,7 @@ def read_gradients(
     if arguments.skeleton is not None:
         found = _unfold(op, arguments, found)
     grads: list[Any] = []
-    for i, (g, edge, meta) in enumerate(zip(found, needed, node.given, strict=True)):
+    for i, (g, edge, meta) in enumerate(zip(found, needed, node.input_metas, strict=True)):
         if g is None or edge is None:
             grads.append(None)
         else:
@@ -125,7 +125,7 @@ def _unknown_name(op: Any, unknown: Any, names: Sequence[str]) -> GradientError:
 
 def _is_tensor(node: CustomNode) -> list[bool]:
     """Return for each argument whether it is, or holds, a tensor."""
-    return node.arguments.fold([meta is not NO_TENSOR for meta in node.given])  # type: ignore[no-any-return]
+    return node.arguments.fold([meta is not NO_TENSOR for meta in node.input_metas])  # type: ignore[no-any-return]
 
 
 def _by_position(op: Any, node: CustomNode, result: Sequence[Any]) -> list[Any]:
@@ -207,10 +207,10 @@ def _aligned(g: Any, value: Any) -> list[Any] | None:
     by_key = dict(came)
     pieces: list[Any] = []
     for key, item in wanted:
-        found = _aligned(by_key[key], item)
-        if found is None:
+        result = _aligned(by_key[key], item)
+        if result is None:
             return None
-        pieces += found
+        pieces += result
     return pieces
 
 
@@ -266,7 +266,7 @@ def _cast(op: Any, name: str, g: Tensor, wanted: DType) -> Tensor:
             hint="take its real part" if g.dtype.is_complex else "convert it with .to(dtype)",
             argument=name,
         )
-    cast: Tensor = RECORDED.astype(g, wanted)
+    cast: Tensor = CORE_OPS.astype(g, wanted)
     return cast
 
 

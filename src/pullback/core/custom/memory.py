@@ -20,38 +20,38 @@ from pullback.core.tensor.tensor import Tensor
 from pullback.core.tensor.versions import BORROWED, Counter, counter_of, new_counter, shared_counter
 
 
-def count_together(given: Sequence[Any], inner: Sequence[Any], outs: Sequence[Any]) -> None:
+def count_together(given: Sequence[Any], detached: Sequence[Any], outs: Sequence[Any]) -> None:
     """Let each result that shows the memory of an argument, or of another result, count with it.
 
-    `given` are the caller's arguments, `inner` what forward was called with.
+    `input_metas` are the caller's arguments, `detached` what forward was called with.
     """
     for i, out in enumerate(outs):
         owner = out if not isinstance(out, Tensor) or out._base is None else out._base
-        if not isinstance(out, Tensor) or any(owner is t for t in inner):
+        if not isinstance(out, Tensor) or any(owner is t for t in detached):
             continue
         overlaps = library_of(out._data).overlaps
-        for t, other in (*zip(inner, given, strict=True), *((t, t) for t in outs[:i])):
+        for t, other in (*zip(detached, given, strict=True), *((t, t) for t in outs[:i])):
             if isinstance(t, Tensor) and t is not out and overlaps(out._data, t._data):
                 owner._counter = shared_counter(other)
                 break
 
 
-def _shown_by(array: Any, inner: Sequence[Any], outs: Sequence[Any]) -> Any:
+def _shown_by(array: Any, detached: Sequence[Any], outs: Sequence[Any]) -> Any:
     """Return a result or an argument, tensor or array, that shows the memory of an array, if any.
 
     A tensor is returned as what counts its changes.
     """
     overlaps = library_of(array).overlaps
-    for value in (*outs, *inner):
+    for value in (*outs, *detached):
         if isinstance(value, Tensor):
             if overlaps(array, value._data):
-                return counter_among(inner, counter_of(value))
+                return counter_among(detached, counter_of(value))
         elif overlaps(array, value):
             return value
     return None
 
 
-def counter_among(inner: Sequence[Any], counter: Any) -> Any:
+def counter_among(detached: Sequence[Any], counter: Any) -> Any:
     """Return what counts for the caller too, where forward shared the memory of an argument.
 
     Forward's tensor then has a counter of its own; the caller's goes on with the node before it.
@@ -59,16 +59,16 @@ def counter_among(inner: Sequence[Any], counter: Any) -> Any:
     origin = (
         None if counter.__class__ is not Counter or counter.origin is None else counter.origin()
     )
-    if origin is None or not any(isinstance(t, Tensor) and t._counter is counter for t in inner):
+    if origin is None or not any(isinstance(t, Tensor) and t._counter is counter for t in detached):
         return counter
     return origin
 
 
 def kept_tensor(
-    array: Any, counter: Any, inner: Sequence[Any], outs: Sequence[Any]
+    array: Any, counter: Any, detached: Sequence[Any], outs: Sequence[Any]
 ) -> tuple[Any, Any]:
     """Return what is kept of a saved tensor that is no argument and no result: array, counter."""
-    shown = _shown_by(array, inner, outs)
+    shown = _shown_by(array, detached, outs)
     if shown is None or shown is BORROWED:  # a change of a borrowed result is one of a copy
         return array, counter
     if is_array(shown):
@@ -77,14 +77,14 @@ def kept_tensor(
 
 
 def kept_array(
-    array: Any, held_once: bool, inner: Sequence[Any], outs: Sequence[Any]
+    array: Any, held_once: bool, detached: Sequence[Any], outs: Sequence[Any]
 ) -> tuple[Any, ...]:
     """Return the four items of a saved array that is no tensor.
 
     Of an argument that is a snapshot, which others may share; of what forward made, and somebody
     else holds, a copy of its own.
     """
-    shown, library = _shown_by(array, inner, outs), library_of(array)
+    shown, library = _shown_by(array, detached, outs), library_of(array)
     if shown is None:
         is_ours = not library.mutable or (held_once and is_unreachable(array))
         return (array if is_ours else library.copy(array), None, 0, None)
@@ -92,7 +92,7 @@ def kept_array(
         return (array, None, 0, None)
     if not is_array(shown):
         return (SavedArray(array), shown, shown.version, None)
-    position = next((i for i, value in enumerate(inner) if value is array), None)
+    position = next((i for i, value in enumerate(detached) if value is array), None)
     return (library.snapshot(array), None, 0, position)
 
 

@@ -83,11 +83,11 @@ class CustomOp:
     def __reduce__(self) -> Any:
         """Pickle the name of an operation that its module has, else what it is made of."""
         name = getattr(self, "__qualname__", None)
-        found = sys.modules.get(getattr(self, "__module__", ""), None)
-        if name is not None and getattr(found, name, None) is self:
+        result = sys.modules.get(getattr(self, "__module__", ""), None)
+        if name is not None and getattr(result, name, None) is self:
             return str(name)
         made = (self.setup_context, self.name, self.forward, self.given_rule, self.traverse)
-        return _made, (*made, self.given_jvp, self.given_vmap)
+        return _unpickled, (*made, self.given_jvp, self.given_vmap)
 
     @property
     def given_vmap(self) -> Callable[..., Any] | None:
@@ -146,7 +146,7 @@ class CustomOp:
         node.saved = ()
 
 
-def _made(
+def _unpickled(
     setup_context: Any,
     name: str,
     forward: Any,

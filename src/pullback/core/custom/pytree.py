@@ -105,8 +105,8 @@ def flatten(value: Any) -> tuple[list[Any], Structure | None]:
     read = _reader(value.__class__)
     if read is None:
         return [value], None
-    found: list[Any] = []
-    return found, _flattened(value, read, found)
+    result: list[Any] = []
+    return result, _flattened(value, read, result)
 
 
 def _flattened(value: Any, read: Callable[[Any], Any], found: list[Any]) -> Structure:

@@ -181,16 +181,16 @@ class SavedVariables(Named):
         return iter([getattr(self, slot) for slot in self._slots])
 
     def __getattr__(self, name: str) -> Any:
-        found = name if name in self._names else None
+        result = name if name in self._names else None
         if name in self._slots:
             place = self._slots.index(name)
-        elif found is not None:
+        elif result is not None:
             return self[name]
         else:
             raise self._unknown(name)
         context = self._context
         items = context._alive().saved[place * STRIDE : (place + 1) * STRIDE]
-        return context._read(items, place if found is None else found)
+        return context._read(items, place if result is None else result)
 
 
 class _SavedClasses(dict[tuple[str | None, ...], type[SavedVariables]]):
@@ -212,12 +212,12 @@ class _SavedClasses(dict[tuple[str | None, ...], type[SavedVariables]]):
             "_names": names,
             "_slots": slots,
         }
-        found: Any = type("SavedVariables", (SavedVariables,), members)
+        result: Any = type("SavedVariables", (SavedVariables,), members)
         lines = _filling(slots if len(slots) <= MANY else ())
-        written = Written("saved variables", lines, ("context", "node"), kind=found)
-        found._filled = staticmethod(written.function())
-        self[names] = found
-        return found  # type: ignore[no-any-return]
+        written = Written("saved variables", lines, ("context", "node"), kind=result)
+        result._filled = staticmethod(written.function())
+        self[names] = result
+        return result  # type: ignore[no-any-return]
 
 
 def _can_be_attribute(name: str) -> bool:

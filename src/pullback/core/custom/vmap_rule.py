@@ -60,11 +60,11 @@ class VmapRule:
         keywords: dict[str, Any],
     ) -> tuple[Any, list[int | None]]:
         """Return the outputs, and for each leaf of them the axis of the samples."""
-        found = self.rule(info, in_dims, *args, **keywords)
-        if not isinstance(found, tuple) or len(found) != 2:
+        result = self.rule(info, in_dims, *args, **keywords)
+        if not isinstance(result, tuple) or len(result) != 2:
             required = "a pair (outputs, out_dims) required as the result"
-            raise ArgumentError(compose(f"{self.name}.vmap", required, type(found).__name__))
-        outputs, out_dims = found
+            raise ArgumentError(compose(f"{self.name}.vmap", required, type(result).__name__))
+        outputs, out_dims = result
         return outputs, self._axes(outputs, out_dims)
 
     def _axes(self, outputs: Any, out_dims: Any) -> list[int | None]:

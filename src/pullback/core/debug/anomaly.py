@@ -22,7 +22,7 @@ from pullback.core.graph.modes import STATE, ImmediateMode, ModeContext
 from pullback.core.graph.node import AccumulateGrad, CustomNode, Node, Output
 from pullback.core.graph.observer import Observer
 from pullback.core.tensor.tensor import Tensor, as_array
-from pullback.errors import CALLS, AnomalyError, describe, warn_user
+from pullback.errors import ERROR_CONTEXT, AnomalyError, describe, warn_user
 
 Named = tuple[str, Any]
 _np = NUMPY.xp
@@ -166,7 +166,7 @@ def _uses(inputs: Sequence[Named], moves: bool) -> bool:
     return any(isinstance(value, Tensor) and value.requires_grad for _, value in inputs)
 
 
-def _made(op: str, kind: str, result: Any, inputs: Sequence[Named]) -> AnomalyError:
+def _nonfinite_result(op: str, kind: str, result: Any, inputs: Sequence[Named]) -> AnomalyError:
     """Return the error for an operation that made a NaN or an infinity."""
     finite = not any(non_finite(value) for _, value in inputs)
     return _error(
@@ -228,12 +228,12 @@ def _called(op: str) -> str:
     outer = None
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and _is_ours(frame):
-        outer = frame if frame.f_code in CALLS else outer
+        outer = frame if frame.f_code in ERROR_CONTEXT else outer
         frame = frame.f_back
     if outer is None:
         return op
     variables = outer.f_locals
-    names, _ = CALLS[outer.f_code](variables)
+    names, _ = ERROR_CONTEXT[outer.f_code](variables)
     if isinstance(variables, dict):  # before Python 3.13 a copy, which the frame keeps alive
         variables.clear()
     return op if op in names else f"{names[0]} (in its {op})"
@@ -383,9 +383,9 @@ class AnomalyObserver(Observer):
         current = RUNNING.current
         if bad[0] not in came and "nan" not in came:
             if current is None:
-                raise _made(op, *bad, inputs)
+                raise _nonfinite_result(op, *bad, inputs)
             if _INSIDE not in current.notes:
-                current.notes[_INSIDE] = _framed(_made(op, *bad, inputs))
+                current.notes[_INSIDE] = _framed(_nonfinite_result(op, *bad, inputs))
         elif bad[0] == "nan" and current is None and _uses(inputs, moves):
             raise _entered(op, inputs)
 

@@ -23,7 +23,7 @@ from typing import Any, NoReturn
 
 from pullback.arrays import NUMPY, Library, is_array, join, library_of
 from pullback.core.function.codegen import Written, define, expand, register, tupled
-from pullback.core.function.handed import TENSORS
+from pullback.core.function.namespace import TENSOR_XP
 from pullback.core.function.primitive import Primitive, parameters
 from pullback.core.graph.node import ITEMS, MultiNode, Node, release
 from pullback.core.tensor.saved import stale, unpacked
@@ -41,7 +41,7 @@ def backward_source(op: Primitive) -> str:
 
 def _written(op: Primitive) -> Written:
     rules: dict[str, Any] = {f"rule_{i}": rule for i, rule in enumerate(op.rules)}
-    return Written(f"{op.name}_backward", _lines(op), op=op, joint=op.joint, **rules)
+    return Written(f"{op.name}_backward", _lines(op), op=op, vjp_all=op.vjp_all, **rules)
 
 
 def prepare(op: Primitive) -> None:
@@ -82,18 +82,18 @@ def _part_adder(op: Primitive) -> Callable[[Node, Any, Any], Any]:
     return add
 
 
-def complex_form(op: Primitive) -> Primitive:
+def conjugate_form(op: Primitive) -> Primitive:
     """Return the operation with rules for complex results: conj(rule(conj(g), ...)).
 
     For a holomorphic function whose rule multiplies ``g`` by the derivative this is the conjugate
     Wirtinger gradient, PyTorch's convention.
     """
-    if op.complex_form is None:
-        op.complex_form = form = copy.copy(op)
-        form.complex_form = form
-        form.conjugates = True
+    if op.conjugate_form is None:
+        op.conjugate_form = form = copy.copy(op)
+        form.conjugate_form = form
+        form.is_conjugate_form = True
         prepare(form)
-    return op.complex_form
+    return op.conjugate_form
 
 
 # -- writing the function --------------------------------------------------------------------------
@@ -174,18 +174,18 @@ def _lines(op: Primitive) -> list[str]:
         # Of several gradients any may be missing.
         prepared=[f"{result} = $prepared($op, node, g, recorded)"] if op.multi else prepared,
         checks=checks,
-        conjugate=["g = $conjugate(g, $xp)"] if op.conjugates else [],
+        conjugate=["g = $conjugate(g, $xp)"] if op.is_conjugate_form else [],
         grads=_returned(op, edges),
     )
 
 
 def _returned(op: Primitive, edges: list[str]) -> list[str]:
     """Return the lines that call the rules whose gradients are wanted."""
-    if op.joint is not None:
+    if op.vjp_all is not None:
         targets = "$edges" if op.variadic else tupled(edges)
-        found = f"$joint({_arguments(op, op.joint)})"
-        found = f"$conjugate({found}, $xp)" if op.conjugates else found
-        return [f"return $only_wanted({targets}, {found}, wanted)"]
+        result = f"$vjp_all({_arguments(op, op.vjp_all)})"
+        result = f"$conjugate({result}, $xp)" if op.is_conjugate_form else result
+        return [f"return $only_wanted({targets}, {result}, wanted)"]
     calls = [_call(op, i) for i in range(len(op.inputs))]
     if len(calls) == 1:  # a node that runs has an edge that is wanted
         return [f"return ({calls[0]},)"]
@@ -207,7 +207,7 @@ def _call(op: Primitive, i: int) -> str:
     call = f"$rule_{i}({_arguments(op, rule)})"
     if op.broadcasts and parameters(rule) == ("g",):  # of the sum, which is often much smaller
         call = f"$rule_{i}(g if node.shapes is None else $fitted(g, node.shapes[{i}], $xp))"
-    return f"$conjugate({call}, $xp)" if op.conjugates else call
+    return f"$conjugate({call}, $xp)" if op.is_conjugate_form else call
 
 
 def _arguments(op: Primitive, rule: Any) -> str:
@@ -222,7 +222,7 @@ def _prepared(op: Primitive, node: Node, g: Any, recorded: bool) -> tuple[Any, A
         raise node.released_error()
     record = unpacked(node.record, node)
     if recorded:
-        return g, _as_tensors(op, node, record), TENSORS
+        return g, _as_tensors(op, node, record), TENSOR_XP
     if not op.multi and is_array(g):
         library = library_of(g)
         lifted = _lifted(op, node, record, g.__class__, library)
@@ -238,8 +238,8 @@ def _prepared(op: Primitive, node: Node, g: Any, recorded: bool) -> tuple[Any, A
         record = tuple([library.wrap(a) if i in slots else a for i, a in enumerate(record)])
     if not op.multi:
         return gradients[0], record, library.xp
-    found = iter(gradients)
-    return [None if x is None else next(found) for x in g], record, library.xp
+    result = iter(gradients)
+    return [None if x is None else next(result) for x in g], record, library.xp
 
 
 def _lifted(
@@ -323,7 +323,7 @@ def _conjugate(g: Any, xp: Any) -> Any:
         return [_conjugate(part, xp) for part in g]
     if g is None:
         return None
-    return xp.conj(g) if xp is TENSORS else as_array(xp.conj(g))
+    return xp.conj(g) if xp is TENSOR_XP else as_array(xp.conj(g))
 
 
 register(

@@ -39,8 +39,8 @@ from pullback.core.function.codegen import (
 from pullback.core.function.dispatch import (
     UNFIT,
     box_beside,
-    either,
     kernel_of,
+    merge_axis_args,
     own_word,
     plain_settings,
     unlike_pytorch,
@@ -68,7 +68,7 @@ from pullback.core.graph.node import (
 )
 from pullback.core.tensor.tensor import TENSOR_CLASSES, Tensor, as_array, box
 from pullback.core.tensor.versions import ITSELF, counter_of
-from pullback.core.tensor.views import NO_GRAD_VIEW, ONE_OF_MANY, TRACKED, link, sync
+from pullback.core.tensor.views import NO_GRAD_VIEW, ONE_OF_MANY, TRACKED, link, refresh
 
 # What settings are made of; a number of NumPy's own would widen the dtype of the result.
 _PLAIN = frozenset(
@@ -94,14 +94,14 @@ _OWNED += (
     box,
     box_beside,
     counter_of,
-    either,
+    merge_axis_args,
     isinstance,
     kernel_of,
     levels_of,
     link,
     meta_of,
 )
-_OWNED += (plain_settings, shows_memory, sync, unlike_pytorch, write_unrecorded)
+_OWNED += (plain_settings, shows_memory, refresh, unlike_pytorch, write_unrecorded)
 register(
     **{each.__name__: each for each in _OWNED},
     CLASSES=TENSOR_CLASSES,
@@ -133,7 +133,7 @@ UP_TO_DATE = """
 if ($base := {x}._base) is not None and (
     $base._node is not {x}._base_node or $base._data is not {x}._base_data
 ):
-    $sync({x})
+    $refresh({x})
 """
 
 # One class of arrays, one floating dtype, a plain mode: what a block handles.
@@ -400,7 +400,7 @@ class _Writer:
         if word is None:
             return own
         if self.op.settings[own] is None:
-            return f"$either({self.op.name!r}, {word}, {own})"
+            return f"$merge_axis_args({self.op.name!r}, {word}, {own})"
         return f"bool({own} or {word})"
 
     # -- which arguments -------------------------------------------------------------------------
@@ -429,7 +429,7 @@ class _Writer:
         body = [*self._computed(f"${lead}_data", operands), *self._linked()]
         body += self._recorded_straight(kinds) if self.op.differentiable else []
         fit = [f"and ${n}_data.__class__ is ${lead}_data.__class__" for n in others]
-        masks = [self.inputs[i] for i in self.op.masks]
+        masks = [self.inputs[i] for i in self.op.nondifferentiable_inputs]
         fit += [f"and ${n}_data.dtype is $dtype" for n in others if n not in masks]
         usable = self._usable(f"${lead}_data", tensors, fit, [*body, "return $t"])
         return [f"if {' and '.join(tests)}:", *indented([*up_to_date, *usable])]
@@ -462,7 +462,9 @@ class _Writer:
 
     def _any_kinds(self) -> list[str]:
         """Return the block for three and more arguments, or two that are not broadcast."""
-        first, *free = [n for i, n in enumerate(self.inputs) if i not in self.op.masks]
+        first, *free = [
+            n for i, n in enumerate(self.inputs) if i not in self.op.nondifferentiable_inputs
+        ]
         lines = [f"$lead = {first}"]
         for name in free:
             lines += ["if $lead.__class__ not in $CLASSES:", f"    $lead = {name}"]
@@ -485,7 +487,9 @@ class _Writer:
         return [record, *node, f"el{forward}", f"    return {self.apply}"]
 
     def _one_of_any_kind(self, x: str) -> list[str]:
-        own = self.inputs.index(x) in self.op.masks  # a mask has a dtype of its own
+        own = (
+            self.inputs.index(x) in self.op.nondifferentiable_inputs
+        )  # a mask has a dtype of its own
         keeps = self._keeps(x)
         counter = [f"${x}_counter = {x}._counter or $counter_of({x})"] if keeps else []
         number: list[str] = []

@@ -43,16 +43,16 @@ def register(**names: Any) -> None:
 
 def expand(template: str, **parts: str | Sequence[str]) -> list[str]:
     """Return the lines of a template with its parts filled in."""
-    found = []
+    result = []
     for line in template.strip("\n").split("\n"):
         body = line.lstrip()
         part = parts.get(body[1:-1]) if body[:1] == "{" else None
         if part is None or isinstance(part, str):
-            found.append(line.format(**parts))
+            result.append(line.format(**parts))
         else:
             indent = line.removesuffix(body)
-            found += [indent + each for each in part]
-    return found
+            result += [indent + each for each in part]
+    return result
 
 
 class Written:

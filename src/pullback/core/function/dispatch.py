@@ -26,12 +26,12 @@ from pullback.arrays import (
     promote_tensors,
     refuse_gradient,
 )
-from pullback.core.function.handed import RECORDED
+from pullback.core.function.namespace import CORE_OPS
 from pullback.core.function.primitive import Primitive
 from pullback.core.graph.modes import MAKING, STATE
 from pullback.core.tensor.tensor import Tensor, box, tensor_class, unaliased
 from pullback.core.tensor.versions import counter_of
-from pullback.core.tensor.views import sync
+from pullback.core.tensor.views import refresh
 from pullback.core.tensor.writes import WRITES
 from pullback.errors import (
     ArgumentError,
@@ -61,8 +61,8 @@ def kernel_of(op: Primitive, cls: type) -> tuple[Any, frozenset[Any]]:
     library = library_of_class(cls)
     if library is None:  # it may be registered later
         return _NO_KERNEL
-    op.kernels[cls] = found = (_kernel(op, library), library.quick_dtypes)
-    return found
+    op.kernels[cls] = result = (_kernel(op, library), library.quick_dtypes)
+    return result
 
 
 def _kernel(op: Primitive, library: Library) -> Callable[..., Any]:
@@ -70,12 +70,16 @@ def _kernel(op: Primitive, library: Library) -> Callable[..., Any]:
     run = library.run
     if run is not None:
         return lambda *arrays, **settings: run(op, arrays, settings)
-    direct = (op.quick or op.standard) if library is NUMPY else None
+    direct = (op.numpy_kernel or op.xp_name) if library is NUMPY else None
     if direct is not None:
         kernel: Callable[..., Any]
         kernel = getattr(library.xp, direct) if isinstance(direct, str) else direct
         return kernel
-    forward = op.kernel if library is NUMPY and op.kernel is not None else op.forward
+    forward = (
+        op.unchecked_forward
+        if library is NUMPY and op.unchecked_forward is not None
+        else op.forward
+    )
     return functools.partial(forward, library.xp)
 
 
@@ -97,9 +101,9 @@ def coerce(op: Primitive, args: Sequence[Any]) -> tuple[list[Tensor], Any]:
     wrapping = STATE.get().library
     if len(args) == 1 and isinstance(first, Tensor) and not op.floating and wrapping is None:
         if first._base is not None:
-            sync(first)
+            refresh(first)
         return [first], library_of(first._data)
-    tensors, kept = _boxed(op, args)
+    tensors, kept = _to_tensors(op, args)
     like = next((t for t in tensors if isinstance(t, Tensor)), None)
     if like is None:
         raise _only_numbers(op, args)
@@ -124,7 +128,7 @@ def coerce(op: Primitive, args: Sequence[Any]) -> tuple[list[Tensor], Any]:
     return promoted, library
 
 
-def _boxed(op: Primitive, args: Sequence[Any]) -> tuple[list[Any], list[tuple[int, Any]]]:
+def _to_tensors(op: Primitive, args: Sequence[Any]) -> tuple[list[Any], list[tuple[int, Any]]]:
     """Return the arguments as up-to-date tensors or numbers, and the arrays to be kept.
 
     Those are the caller's, who may write to them before backward reads them: which, and where.
@@ -133,12 +137,12 @@ def _boxed(op: Primitive, args: Sequence[Any]) -> tuple[list[Any], list[tuple[in
     for i, a in enumerate(args):
         if isinstance(a, Tensor):
             if a._base is not None:
-                sync(a)
+                refresh(a)
         elif is_array(a):
             bare.append(i)
             tensors[i] = box(library_of(a).asarray(a))
         elif not isinstance(a, Number):
-            return _boxed(op, _from_containers(op, args, i))
+            return _to_tensors(op, _from_containers(op, args, i))
     if op.view or op.variadic:
         for i in bare:
             tensors[i] = unaliased(tensors[i])
@@ -160,7 +164,7 @@ def _from_containers(op: Primitive, args: Sequence[Any], i: int) -> list[Any]:
     if like is None or not _is_container(args[i]):
         raise _argument_error(op, i, args[i])
     return [
-        RECORDED.beside(a, like) if not isinstance(a, Tensor) and _is_container(a) else a
+        CORE_OPS.beside(a, like) if not isinstance(a, Tensor) and _is_container(a) else a
         for a in args
     ]
 
@@ -246,11 +250,11 @@ def _promoted(op: Primitive, tensors: list[Any], library: Any, like: Tensor) -> 
             t if isinstance(t, Tensor) else _scalar(op, t, like.dtype, library, like)
             for t in tensors
         ]
-    for i in op.masks:
+    for i in op.nondifferentiable_inputs:
         if not isinstance(tensors[i], Tensor):  # one of Python's, of a dtype of its own
             device = library.native_device(library.device(like._data))
             tensors[i] = box(library.asarray(tensors[i], device=device))
-    joining = [t for i, t in enumerate(tensors) if i not in op.masks]
+    joining = [t for i, t in enumerate(tensors) if i not in op.nondifferentiable_inputs]
     arrays = [t._data for t in joining if isinstance(t, Tensor)] or [like._data]
     dtype = _result_dtype(arrays, library)
     for t in joining:
@@ -263,7 +267,7 @@ def _promoted(op: Primitive, tensors: list[Any], library: Any, like: Tensor) -> 
         _scalar(op, t, dtype, library, like)
         if not isinstance(t, Tensor)
         else t
-        if i in op.masks or t._data.dtype == native
+        if i in op.nondifferentiable_inputs or t._data.dtype == native
         else _cast(t, dtype, library)
         for i, t in enumerate(tensors)
     ]
@@ -281,7 +285,7 @@ def _cast(tensor: Tensor, dtype: DType, library: Library) -> Tensor:
     """Return a tensor of another dtype; its cast is recorded where it is tracked."""
     if tensor._node is None and STATE.get().observer is None:
         return box(library.astype(tensor._data, dtype), cls=tensor.__class__)
-    cast: Tensor = RECORDED.astype(tensor, dtype)
+    cast: Tensor = CORE_OPS.astype(tensor, dtype)
     return cast
 
 
@@ -372,7 +376,7 @@ def own_word(word: str, settings: Iterable[str]) -> str:
     return next((own for own in _WORDS.get(word, ()) if own in settings), "")
 
 
-def either(name: str, dim: Any, axis: Any) -> Any:
+def merge_axis_args(name: str, dim: Any, axis: Any) -> Any:
     """Return the axis, given under PyTorch's name or the standard's."""
     if axis is not None and dim is not None:
         raise ArgumentError(f"{name}: give dim or axis, not both")

@@ -22,7 +22,7 @@ from pullback.core.function.dispatch import (
     unwrap_escaped,
     wrap_in,
 )
-from pullback.core.function.handed import RECORDED
+from pullback.core.function.namespace import CORE_OPS
 from pullback.core.function.primitive import Primitive
 from pullback.core.function.record import (
     NodeOperation,
@@ -42,14 +42,14 @@ from pullback.core.tensor.views import (
     ONE_OF_MANY,
     move_retained,
     path_of,
+    refresh,
     refuse_read_only,
     replay,
-    sync,
     view_array,
     view_tensor,
 )
 from pullback.core.tensor.writes import WRITES
-from pullback.errors import CALLS, DTypeError, GraphError, InplaceError, ShapeError, compose
+from pullback.errors import ERROR_CONTEXT, DTypeError, GraphError, InplaceError, ShapeError, compose
 
 _ndarray = NUMPY.array_types[0]
 _mode = STATE.get
@@ -62,7 +62,7 @@ def apply_inplace(
     name = f"{op.name}_"
     for operand in (x, *others):
         if isinstance(operand, Tensor) and operand._base is not None:
-            sync(operand)
+            refresh(operand)
     if MAKING.get() is not None:
         adopt(op, x, others)
     tracked = check_allowed(name, x, others)
@@ -84,7 +84,7 @@ def _called(variables: dict[str, Any]) -> tuple[tuple[str, ...], list[tuple[str,
     )
 
 
-CALLS[apply_inplace.__code__] = _called
+ERROR_CONTEXT[apply_inplace.__code__] = _called
 
 
 def _of_one_library(op: Primitive, x: Tensor, others: Sequence[Any]) -> Sequence[Any]:
@@ -98,7 +98,7 @@ def _of_one_library(op: Primitive, x: Tensor, others: Sequence[Any]) -> Sequence
     wrapping = _mode().library
     if wrapping is not None and wrapping.level > library.level:
         x._data, library = wrapping.wrap(x._data), wrapping
-    found = []
+    result = []
     for other in others:
         other = unwrap_escaped(other)
         array = other._data if isinstance(other, Tensor) else other
@@ -106,8 +106,8 @@ def _of_one_library(op: Primitive, x: Tensor, others: Sequence[Any]) -> Sequence
             if join((library, library_of(array))) is not library:
                 raise mixed_error(op, (x, *others))
             other = wrap_in(other, library) if isinstance(other, Tensor) else library.wrap(array)
-        found.append(other)
-    return found
+        result.append(other)
+    return result
 
 
 def adopt(op: Primitive, x: Tensor, others: Sequence[Any]) -> None:
@@ -145,7 +145,7 @@ def _shared_by_samples(op: Primitive, x: Tensor) -> GraphError:
 
 def standard_kernel(op: Primitive) -> Callable[..., Any] | None:
     """Return the default library's function that `op` calls, if it calls just one."""
-    return None if op.standard is None else getattr(NUMPY.xp, op.standard)
+    return None if op.xp_name is None else getattr(NUMPY.xp, op.xp_name)
 
 
 def write_unrecorded(kernel: Callable[..., Any], x: Any, other: Any) -> bool:
@@ -182,7 +182,7 @@ def _kernel(op: Primitive, x: Tensor, others: Sequence[Any]) -> Callable[..., An
     if op.inplace is not None:
         return op.inplace
     library = library_of(x._data)
-    if op.standard is None or not library.supports_out or not x.dtype.is_inexact:
+    if op.xp_name is None or not library.supports_out or not x.dtype.is_inexact:
         return None
     for other in others:
         if isinstance(other, Tensor):
@@ -192,7 +192,7 @@ def _kernel(op: Primitive, x: Tensor, others: Sequence[Any]) -> Callable[..., An
                 return None
         elif other.__class__ is not int and other.__class__ is not float:
             return None
-    function = getattr(library.xp, op.standard)
+    function = getattr(library.xp, op.xp_name)
     if not library.is_contiguous(x._data):
         # NumPy's own loops for input and output in one strided place are not all right: negative's
         # of 4 elements of 4 bytes, or of 8 of 8 bytes, skips elements.
@@ -287,7 +287,7 @@ def _cast(name: str, result: Tensor, x: Tensor) -> Tensor:
             f"{name}: the result has dtype {came.name}, which can't be cast to the tensor's "
             f"dtype {wanted.name} in place.\nhint: use the operation that is not in place."
         )
-    cast: Tensor = RECORDED.astype(result, wanted)
+    cast: Tensor = CORE_OPS.astype(result, wanted)
     return cast
 
 
@@ -408,7 +408,7 @@ def rebase(x: Tensor, node: Any) -> None:
         observer.recorded(assign, (base, x), (base,))
     move_retained(base, base._node, assign)
     base._node = assign
-    sync(x)
+    refresh(x)
 
 
 class _AssignView(NodeOperation):
@@ -442,7 +442,7 @@ class _AssignView(NodeOperation):
         library = library_of(array)
         device = library.native_device(library.device(array))
         mask = library.full(array.shape, True, DTYPES["bool"], device)
-        return RECORDED.where(box(_filled(library, mask, path, False)), g, 0.0)
+        return CORE_OPS.where(box(_filled(library, mask, path, False)), g, 0.0)
 
 
 def _filled(library: Any, array: Any, path: Any, value: Any) -> Any:

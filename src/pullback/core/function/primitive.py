@@ -32,7 +32,7 @@ class Primitive:
     rules : dict
         From an input's name to its rule, or to None where the gradient is structurally zero.
         An input that is not named has no rule: asking for its gradient is an error.
-    joint : callable, optional
+    vjp_all : callable, optional
         One rule for all inputs instead: returns a sequence of gradients.
     view, multi, holomorphic, differentiable : bool
         The result shows the input's memory (or a function of the settings that says so); there
@@ -45,12 +45,12 @@ class Primitive:
     symmetric : bool
         There are two inputs, and swapping them changes nothing: of one tensor that is given twice
         one rule runs, for both. What it gives is an array that nothing else holds.
-    kernel : callable, optional
+    unchecked_forward : callable, optional
         The forward for float arrays alone, without the checks that other dtypes need.
-    quick : str or callable, optional
+    numpy_kernel : str or callable, optional
         The default library's function that does all the forward does for float arrays, or raises
         an error for which `apply` runs the forward instead: its name, or the function itself,
-        ``quick(*arrays, **settings)``.
+        ``numpy_kernel(*arrays, **settings)``.
     batch : str
         How it computes all samples of a batch at once: the rule of transforms/batch/rules.py.
         Empty: sample by sample, but for what works element by element.
@@ -84,8 +84,7 @@ class Primitive:
         "adds_into",
         "batch",
         "broadcasts",
-        "complex_form",
-        "conjugates",
+        "conjugate_form",
         "declared",
         "differentiable",
         "differentiate",
@@ -95,33 +94,34 @@ class Primitive:
         "holomorphic",
         "inplace",
         "inputs",
+        "is_conjugate_form",
         "is_small",
-        "joint",
-        "kernel",
         "kernels",
         "layout",
-        "masks",
         "moves",
         "multi",
         "name",
         "needed_by",
         "node_name",
+        "nondifferentiable_inputs",
+        "numpy_kernel",
         "part_rule",
         "promotes",
         "public",
-        "quick",
         "release",
         "results",
         "rules",
         "settings",
         "size",
-        "standard",
         "symmetric",
         "takes_none",
         "tensor_slots",
+        "unchecked_forward",
         "variadic",
         "view",
+        "vjp_all",
         "width",
+        "xp_name",
     )
 
     adds_into: Callable[..., Any] | None
@@ -129,8 +129,9 @@ class Primitive:
     release: Callable[[Any], None]  # set by backward_codegen.py
     public: Callable[..., Tensor]  # set by whoever declares
     kernels: dict[type, tuple[Any, frozenset[Any]]]  # see `kernel_of` in dispatch.py
-    complex_form: Primitive | None  # see backward_codegen.py
-    conjugates: bool  # whether this is such a form
+    conjugate_form: Primitive | None  # see backward_codegen.py
+    is_conjugate_form: bool  # whether this is such a form
+    xp_name: str | None  # of the one function of the namespace that is all forward calls
     takes_none: bool  # False: a gradient that is structurally zero skips the node
 
     def __init__(
@@ -141,7 +142,7 @@ class Primitive:
         settings: dict[str, Any],
         rules: dict[str, Rule | None],
         *,
-        joint: Rule | None = None,
+        vjp_all: Rule | None = None,
         variadic: bool = False,
         view: bool | str | Callable[[dict[str, Any]], bool] = False,
         multi: bool = False,
@@ -155,36 +156,38 @@ class Primitive:
         batch: str = "",
         moves: bool = False,
         inplace: Callable[..., Any] | None = None,
-        kernel: Callable[..., Any] | None = None,
-        quick: str | Callable[..., Any] | None = None,
+        unchecked_forward: Callable[..., Any] | None = None,
+        numpy_kernel: str | Callable[..., Any] | None = None,
         results: tuple[str, ...] = ("out",),
         adds_into: Callable[..., Any] | None = None,
     ) -> None:
         self.name, self.node_name = name, f"{name[0].upper()}{name[1:]}Backward"
-        self.forward, self.inplace, self.kernel, self.quick = forward, inplace, kernel, quick
-        self.standard: str | None = getattr(forward, "standard_name", None)  # all it calls
-        self.inputs, self.settings, self.declared, self.joint = inputs, settings, rules, joint
+        self.forward, self.xp_name = forward, getattr(forward, "xp_name", None)
+        self.unchecked_forward, self.numpy_kernel = unchecked_forward, numpy_kernel
+        self.inputs, self.settings, self.declared, self.vjp_all = inputs, settings, rules, vjp_all
         self.variadic, self.multi, self.view, self.results = variadic, multi, view, results
         self.holomorphic, self.differentiable = holomorphic, differentiable
         self.floating, self.promotes, self.broadcasts = floating, promotes, broadcasts
         self.elementwise, self.symmetric, self.kernels = elementwise, symmetric, {}
-        self.batch, self.moves = batch, moves
+        self.batch, self.moves, self.inplace = batch, moves, inplace
         self.part_rule, self.adds_into = adds_into, None  # see backward_codegen.py
-        self.complex_form, self.conjugates, self.takes_none = None, False, False
+        self.conjugate_form, self.is_conjugate_form, self.takes_none = None, False, False
         self._lay_out()
 
     def _lay_out(self) -> None:
         """Read the rules' parameters: what a node saves, and which rule asks for which of it."""
         named, rules = tuple(enumerate(self.inputs)), self.declared
         # Inputs whose gradient is structurally zero, such as a mask, keep their own dtype.
-        self.masks = frozenset(i for i, n in named if n in rules and rules[n] is None)
+        self.nondifferentiable_inputs = frozenset(
+            i for i, n in named if n in rules and rules[n] is None
+        )
         self.rules = tuple(rules.get(n) for n in self.inputs)
         asked: dict[str, set[int]] = {}
         everyone = set(range(len(self.inputs)))
         for i, rule in enumerate(self.rules):
             for name in parameters(rule):
                 asked.setdefault(name, set()).add(i)
-        for name in parameters(self.joint):
+        for name in parameters(self.vjp_all):
             asked[name] = everyone
         for name in parameters(self.part_rule)[2:]:
             asked.setdefault(name, set()).add(0)

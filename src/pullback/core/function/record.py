@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pullback.arrays import join, library_of
-from pullback.core.function.backward_codegen import complex_form
+from pullback.core.function.backward_codegen import conjugate_form
 from pullback.core.function.dispatch import (
     THEIRS,
     coerce,
@@ -46,7 +46,7 @@ from pullback.core.tensor.views import (
     settings_of,
 )
 from pullback.errors import (
-    CALLS,
+    ERROR_CONTEXT,
     ArgumentTypeError,
     AutogradError,
     GraphError,
@@ -95,7 +95,7 @@ def _called(variables: dict[str, Any]) -> tuple[tuple[str, ...], list[tuple[str,
     return (op.public.__name__, op.name), named(op, args)
 
 
-CALLS[apply.__code__] = _called
+ERROR_CONTEXT[apply.__code__] = _called
 
 
 def warn_of_lost(name: str, edges: Sequence[Any]) -> None:
@@ -190,7 +190,7 @@ def record(
             slots.append(value)
             versions += (None, None)
     if op.tensor_slots and op.holomorphic and outs[0].dtype.is_complex:
-        op = complex_form(op)
+        op = conjugate_form(op)
     kind = MultiNode if op.multi else SmallNode if op.is_small else WideNode
     items = [*edges, *slots, *versions]
     if mode.hooks is not None:
@@ -275,7 +275,7 @@ class NodeOperation:
         return node.record[node.count]
 
 
-class Through(NodeOperation):
+class PassThrough(NodeOperation):
     """The operation from a tensor to one that stands for it: the gradient goes through."""
 
     def __init__(self, node_name: str) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pullback.arrays import Array, DType, Library, library_of
-from pullback.core.function.handed import TENSORS
+from pullback.core.function.namespace import TENSOR_XP
 from pullback.core.graph.modes import MAKING, STATE, mode_of_parts
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentTypeError, compose
@@ -28,7 +28,7 @@ class TensorLibrary(Library):
     level = sys.maxsize  # operations take arrays of any library beside tensors
 
     def __init__(self) -> None:
-        super().__init__("pullback", TENSORS)
+        super().__init__("pullback", TENSOR_XP)
 
     def native(self, dtype: DType) -> DType:
         """Return the dtype itself."""
@@ -50,7 +50,7 @@ class TensorLibrary(Library):
 
     def from_numpy(self, array: Any, device: Any = None) -> Array:
         """Return a tensor of a NumPy array's values."""
-        return TENSORS.asarray(array, device=device)
+        return TENSOR_XP.asarray(array, device=device)
 
     def to_numpy(self, a: Array) -> Any:
         """Return the values, which no gradient follows."""
@@ -58,7 +58,7 @@ class TensorLibrary(Library):
 
     def moved(self, a: Array, name: str, target: Library, device: Any = None) -> Array:
         """Return a recorded copy on another device."""
-        return TENSORS.toDevice(a, device=name)
+        return TENSOR_XP.toDevice(a, device=name)
 
     def special(self, name: str, *arrays: Array) -> Array:
         """Call the operation of the same name as SciPy's function.
@@ -68,7 +68,7 @@ class TensorLibrary(Library):
         ArgumentTypeError
             If there is none.
         """
-        function = getattr(TENSORS, _NAMES.get(name, name), None)
+        function = getattr(TENSOR_XP, _NAMES.get(name, name), None)
         if function is None:
             required = "a special function that is an operation as well required"
             raise ArgumentTypeError(compose("special", required, name))
@@ -76,15 +76,15 @@ class TensorLibrary(Library):
 
     def copy(self, a: Array) -> Array:
         """Return a recorded copy."""
-        return TENSORS.clone(a)
+        return TENSOR_XP.clone(a)
 
     def reshape(self, a: Array, shape: tuple[int, ...]) -> tuple[Array, bool]:
         """Return `a` in another shape."""
-        return TENSORS.reshape(a, shape), True
+        return TENSOR_XP.reshape(a, shape), True
 
     def diagonal(self, a: Array, offset: int = 0) -> Array:
         """Return the diagonals of matrices."""
-        return TENSORS.diagonal(a, offset=offset)
+        return TENSOR_XP.diagonal(a, offset=offset)
 
     def getitem(self, a: Array, index: Any) -> Array:
         """Return ``a[index]``."""
@@ -92,17 +92,17 @@ class TensorLibrary(Library):
 
     def assign(self, a: Array, index: Any, value: Any) -> Array:
         """Return a copy of `a` with `value` at `index`."""
-        result = TENSORS.clone(a)
+        result = TENSOR_XP.clone(a)
         result[index] = value
         return result
 
     def add_at(self, a: Array, index: Any, value: Any) -> Array:
         """Return `a` with `value` added at `index`, as often as it names a place."""
-        shape, value = a[index].shape, TENSORS.asarray(value)
+        shape, value = a[index].shape, TENSOR_XP.asarray(value)
         extra = len(value.shape) - len(shape)  # leading axes of length 1, which NumPy drops
-        value = TENSORS.reshape(value, value.shape[extra:]) if extra > 0 else value
-        place = TENSORS.broadcast_to(value, shape)
-        return a + TENSORS.index_put(place, index=index, shape=a.shape)
+        value = TENSOR_XP.reshape(value, value.shape[extra:]) if extra > 0 else value
+        place = TENSOR_XP.broadcast_to(value, shape)
+        return a + TENSOR_XP.index_put(place, index=index, shape=a.shape)
 
 
 def on_parts(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:

@@ -31,12 +31,12 @@ class Extra:
 
     __slots__ = (
         "detached",
-        "follows",
         "metadata",
         "posthooks",
         "prehooks",
         "retained",
         "tensor_hooks",
+        "tracks_base",
     )
 
     def __init__(self) -> None:
@@ -46,7 +46,7 @@ class Extra:
         self.retained: Callable[[], Any] | None = None  # weak reference to the tensor
         self.metadata: dict[str, Any] = {}
         self.detached: int | None = None  # at which version its tensor was detached in place
-        self.follows = False  # a view has it only since its base was switched on
+        self.tracks_base = False  # a view has it only since its base was switched on
 
 
 class RemovableHandle:
@@ -284,17 +284,17 @@ class MultiNode(WideNode):
     def output(self, index: int) -> Node:
         """Return the one `Output` of that index, made anew if nobody holds it."""
         try:
-            found = self._outputs[index]()
+            result = self._outputs[index]()
         except AttributeError:
-            self._outputs, found = {}, None
+            self._outputs, result = {}, None
         except KeyError:
-            found = None
-        if found is None:
-            made = fill(Output(), self.op, 1, self.levels)
-            made.node, made.index = self, index
-            self._outputs[index] = weakref.ref(made)
-            return made
-        return found
+            result = None
+        if result is None:
+            output = fill(Output(), self.op, 1, self.levels)
+            output.node, output.index = self, index
+            self._outputs[index] = weakref.ref(output)
+            return output
+        return result
 
 
 # The shape, dtype and place of an input or output: what a gradient must fit. The place is "cpu"
@@ -312,13 +312,13 @@ def meta_of(array: Any) -> Meta:
     """Return what a gradient of `array` must fit."""
     if array.__class__ is _ndarray:
         return (array.shape, array.dtype, "cpu")
-    return (array.shape, array.dtype, place_of(array))
+    return (array.shape, array.dtype, device_key(array))
 
 
 _ndarray = NUMPY.array_types[0]
 
 
-def place_of(array: Any) -> str:
+def device_key(array: Any) -> str:
     """Return the library and device of an array in one word or two."""
     library = library_of(array)
     if library is NUMPY:
@@ -328,7 +328,7 @@ def place_of(array: Any) -> str:
 
 
 def library_at(place: str) -> tuple[Library, str]:
-    """Return the library and the device that `place_of` named."""
+    """Return the library and the device that `device_key` named."""
     name, _, device = place.partition(" ")
     return (_libraries[name], device) if device else (NUMPY, "cpu")
 
@@ -352,16 +352,16 @@ class CustomNode(MultiNode):
         What forward saved, empty once released; see core/custom/context.py.
     arguments : object
         The names of the call's arguments.
-    given : tuple
+    input_metas : tuple
         An input's `Meta` where it is tracked, else `UNTRACKED` or `NO_TENSOR`.
     names : type
         The class of its saved values, which has their names.
     """
 
-    __slots__ = ("arguments", "given", "names", "saved")
+    __slots__ = ("arguments", "input_metas", "names", "saved")
     saved: Sequence[Any]
     arguments: Any
-    given: tuple[Meta, ...]
+    input_metas: tuple[Meta, ...]
     names: Any
 
     def output(self, index: int) -> Node:

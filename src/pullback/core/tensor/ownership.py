@@ -49,8 +49,9 @@ IN_SLOT = _count_in_one_slot()
 
 
 def is_held_once(thing: Any, others: int = 0) -> bool:
-    """Return whether a slot alone holds an object: the slot itself is to be given, see `takes`.
+    """Return whether a slot alone holds an object.
 
+    The slot itself is to be given, see `can_add_in_place`.
     Besides `others`, references that are known.
     """
     return getrefcount(thing) == IN_SLOT + others
@@ -80,7 +81,7 @@ def is_unreachable(array: Any) -> bool:
     )
 
 
-def takes(array: Any, other: Any) -> bool:
+def can_add_in_place(array: Any, other: Any) -> bool:
     """Return whether another array can be added to one in place, where a slot alone holds that.
 
     The slot itself is to be given, an attribute or an item: a variable would count as well.

@@ -40,7 +40,7 @@ from pullback.core.tensor import printing
 from pullback.core.tensor.endings import CALLS, refuse_as_setting, warn_of_end, warn_of_scipy
 from pullback.core.tensor.methods import Methods
 from pullback.core.tensor.versions import BORROWED, is_borrowed, shared_counter, version_of
-from pullback.core.tensor.views import is_lost, shown, sync
+from pullback.core.tensor.views import array_for_reading, graph_is_lost, refresh
 from pullback.errors import (
     ArgumentTypeError,
     DTypeError,
@@ -175,19 +175,19 @@ class Tensor(Methods):
     def data_array(self) -> Any:
         """Return the array in the box, brought up to date; the array itself, not a copy."""
         if self._base is not None:
-            sync(self)
+            refresh(self)
         return self._data
 
     def _shown(self) -> Any:
         """Return the array for reading alone: a view has one even where its graph is lost."""
-        return self._data if self._base is None else shown(self)
+        return self._data if self._base is None else array_for_reading(self)
 
     # -- its place in the graph -------------------------------------------------------------
     @property
     def requires_grad(self) -> bool:
         """Whether gradients are computed for this tensor; settable on leaves."""
         if self._base is not None:
-            shown(self)
+            array_for_reading(self)
         return self._node is not None
 
     @requires_grad.setter
@@ -205,7 +205,7 @@ class Tensor(Methods):
             If the dtype is neither floating nor complex.
         """
         if self._base is not None:
-            sync(self)
+            refresh(self)
         if not flag:
             if not self.is_leaf:
                 raise GraphError(
@@ -534,7 +534,7 @@ class Tensor(Methods):
 
     def __repr__(self) -> str:
         suffix = ""
-        if self._base is not None and is_lost(self):
+        if self._base is not None and graph_is_lost(self):
             suffix = "grad_fn=<Invalid>"
         elif self.requires_grad:
             node = self.grad_fn

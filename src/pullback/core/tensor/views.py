@@ -6,7 +6,7 @@ linked tuple ``(path of the view it was taken of, operation, number of the outpu
 settings)``, None for the base itself; a chain of views of views so shares its beginning and never
 holds the tensors in between. Settings are the value of the one setting of the operation, else a
 tuple of all. The last step stands in the view's own slots, `path_of` puts it together. A view is
-stale when its base's node or array is not the one that it last saw; `sync` then takes the steps
+stale when its base's node or array is not the one that it last saw; `refresh` then takes the steps
 again on the base, which gives the view its new node (and, on libraries whose arrays cannot be
 written in place, its new values). Must not know how operations are recorded: steps are called.
 """
@@ -42,7 +42,7 @@ def make_view(tensor: Any, source: Any, kind: str, *step: Any) -> None:
     base = source if source._base is None else source._base
     tensor._base = base
     tensor._kind = kind
-    # That of a view may be an older one, see `_is_cut`.
+    # That of a view may be an older one, see `_base_was_detached`.
     tensor._base_node = base._node if source is base else source._base_node
     tensor._base_data = base._data
     tensor._outer = None if source is base else path_of(source)
@@ -110,19 +110,19 @@ def view_tensor(path: Any, tensor: Any) -> Any:
     return tensor
 
 
-def sync(view: Any) -> None:
+def refresh(view: Any) -> None:
     """Bring a view up to date with its base; call only where ``view._base`` is not None."""
     base = view._base
     if view._base_data is not base._data and library_of(base._data).mutable:
-        _separate(view, base)
+        _become_independent(view, base)
     elif view._base_node is not base._node or view._base_data is not base._data:
         replay(view)
 
 
-def shown(view: Any) -> Any:
+def array_for_reading(view: Any) -> Any:
     """Return the array of a view, up to date: also where its graph is lost, and no use of it."""
     try:
-        sync(view)
+        refresh(view)
     except InplaceError:
         base = view._base
         library = library_of(base._data)
@@ -131,19 +131,19 @@ def shown(view: Any) -> Any:
     return view._data
 
 
-def is_lost(view: Any) -> bool:
+def graph_is_lost(view: Any) -> bool:
     """Return whether a view can be read, but not used in the graph."""
     try:
-        sync(view)
+        refresh(view)
     except InplaceError:
         return True
     return False
 
 
-def _separate(view: Any, base: Any) -> None:
+def _become_independent(view: Any, base: Any) -> None:
     """Make a view whose base was given other data a tensor of its own, on the old memory."""
-    _unfollow(view, base)
-    if view._base_node is not base._node and not _is_cut(view, base):
+    _stop_tracking(view, base)
+    if view._base_node is not base._node and not _base_was_detached(view, base):
         raise InplaceError(
             "view: the base of this view was modified inplace and then given other data; the "
             "graph of the view is lost.\nhint: clone() the view before."
@@ -152,7 +152,7 @@ def _separate(view: Any, base: Any) -> None:
     view._base = None
 
 
-def _is_cut(view: Any, base: Any) -> bool:
+def _base_was_detached(view: Any, base: Any) -> bool:
     """Return whether nothing but a cut parts a base from the node that its view last saw.
 
     Frozen or detached in place, with no change of its values, it leaves its views their graph.
@@ -167,17 +167,22 @@ def _is_cut(view: Any, base: Any) -> bool:
     return before.extra is not None and before.extra.detached == version_of(base)
 
 
-def _unfollow(view: Any, base: Any) -> None:
+def _stop_tracking(view: Any, base: Any) -> None:
     """Take a view out of the graph that is there only since its base, a leaf, was switched on.
 
     Frozen again, the base leaves it as if nobody had looked at it in between.
     """
     node = view._node
-    if base._node is None and node is not None and node.extra is not None and node.extra.follows:
+    if (
+        base._node is None
+        and node is not None
+        and node.extra is not None
+        and node.extra.tracks_base
+    ):
         view._node = view._base_node = None
 
 
-def own(view: Any) -> None:
+def detach_from_base(view: Any) -> None:
     """Make a view of a tensor that nobody else holds a tensor of its own.
 
     It keeps the memory if it shows all of it; a part is copied, so that the rest can go.
@@ -196,12 +201,12 @@ def own(view: Any) -> None:
 def replay(view: Any) -> None:
     """Give a stale view the node and the array that its steps lead to on its base."""
     base = view._base
-    _unfollow(view, base)
-    is_cut, is_same = _is_cut(view, base), view._base_data is base._data
-    if is_cut and is_same:
+    _stop_tracking(view, base)
+    was_detached, is_same = _base_was_detached(view, base), view._base_data is base._data
+    if was_detached and is_same:
         return
-    _check_known(view, is_cut)
-    keeps = is_cut or view._kind is NO_GRAD_VIEW  # its graph, or that it has none
+    _check_known(view, was_detached)
+    keeps = was_detached or view._kind is NO_GRAD_VIEW  # its graph, or that it has none
     if (keeps and is_same) or None in _operations(path_of(view)):
         return
     previous = STATE.get()
@@ -217,12 +222,12 @@ def replay(view: Any) -> None:
     if not keeps:
         move_retained(view, view._node, fresh._node)
         if view._base_node is None and base._node.__class__ is AccumulateGrad:
-            fresh._node.extras().follows = True
+            fresh._node.extras().tracks_base = True
         view._node = fresh._node
         view._base_node = base._node
 
 
-def _check_known(view: Any, is_cut: bool) -> None:
+def _check_known(view: Any, was_detached: bool) -> None:
     """Raise where nobody knows the graph of a view whose base was changed."""
     if view._kind is CUSTOM:
         raise InplaceError(
@@ -231,7 +236,7 @@ def _check_known(view: Any, is_cut: bool) -> None:
             "inplace operation since; the graph of the view is lost.\n"
             "hint: clone() the result inside forward."
         )
-    unknown = not is_cut and view._base._node is not None
+    unknown = not was_detached and view._base._node is not None
     if view._kind is NO_GRAD_VIEW and unknown and STATE.get().grad:
         raise InplaceError(
             "view: A view was created in no_grad mode and its base was modified inplace with grad "

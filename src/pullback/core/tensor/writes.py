@@ -88,8 +88,8 @@ class Writes:
             gc.collect()  # the function's own may be part of a cycle
         first = None
         for tensor, array, node, error in reversed(self._adopted):
-            if (found := tensor()) is not None:
-                found._data, found._node, first = array, node, error
+            if (result := tensor()) is not None:
+                result._data, result._node, first = array, node, error
         return first
 
     def left(self) -> Iterator[Any]:

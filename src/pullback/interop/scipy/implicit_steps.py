@@ -90,8 +90,8 @@ def _radau_stages(f: Slope, start: Any, length: Any, y: Tensor, guess: Tensor) -
     def residual(stages: Tensor) -> Tensor:
         at = [start + length * float(c) for c in _NODES]
         slopes = stack([f(t, y + stages[i]) for i, t in enumerate(at)])
-        found: Tensor = stages - length * (weights @ slopes)
-        return found
+        result: Tensor = stages - length * (weights @ slopes)
+        return result
 
     return _solved(residual, guess, y)
 
@@ -99,8 +99,8 @@ def _radau_stages(f: Slope, start: Any, length: Any, y: Tensor, guess: Tensor) -
 def _radau_at(y: Tensor, stages: Tensor, start: Any, length: Any, t: Any) -> Tensor:
     share = (t - start) / length
     powers = asarray(_CURVE).to(y.dtype) @ stages
-    found: Tensor = y + share * (powers[0] + share * (powers[1] + share * powers[2]))
-    return found
+    result: Tensor = y + share * (powers[0] + share * (powers[1] + share * powers[2]))
+    return result
 
 
 # -- backward differentiation formulae of order 1 to 5 ---------------------------------------------
@@ -178,8 +178,8 @@ def _differences(order: int, factor: float) -> Any:
 
 def _bdf_at(rows: list[Tensor], end: Any, length: Any, t: Any) -> Tensor:
     """Return Newton's polynomial of the differences at a time."""
-    found, product = rows[0], 1.0
+    result, product = rows[0], 1.0
     for j, row in enumerate(rows[1:]):
         product = product * ((t - end + length * float(j)) / (length * float(1 + j)))
-        found = found + row * product
-    return found
+        result = result + row * product
+    return result

@@ -83,11 +83,11 @@ def check_start(y: Tensor, method: str) -> None:
 
 def bounds_of(options: dict[str, Any], span: list[Any], n: int) -> dict[str, Any]:
     """Return the options that say how long steps are, as values; SciPy has defaults for others."""
-    found = {}
+    result = {}
     for name in ("rtol", "atol", "first_step", "max_step"):
         if options.get(name) is None:
             continue
-        found[name] = value = real_number(name, options[name]).detach().numpy()
+        result[name] = value = real_number(name, options[name]).detach().numpy()
         is_step = name.endswith("_step")
         # SciPy takes a rtol that is too small for the smallest one, with a warning.
         fits = value > 0 if is_step else np.isfinite(value) & ((value >= 0) | (name == "rtol"))
@@ -98,10 +98,10 @@ def bounds_of(options: dict[str, Any], span: list[Any], n: int) -> dict[str, Any
             required = f"one number{'' if is_step else ' or one of each of y0'} required as {name}"
             raise ShapeError(compose("solve_ivp", required, f"shape {value.shape}"))
     first, last = (float(real_number("t_span", t).detach()) for t in span)
-    if "first_step" in found and found["first_step"] > abs(last - first):
+    if "first_step" in result and result["first_step"] > abs(last - first):
         required = f"a first_step of {abs(last - first):g} or less required, as long as t_span"
-        raise ArgumentError(compose("solve_ivp", required, f"{found['first_step']:g}"))
-    return {name: value if value.ndim else float(value) for name, value in found.items()}
+        raise ArgumentError(compose("solve_ivp", required, f"{result['first_step']:g}"))
+    return {name: value if value.ndim else float(value) for name, value in result.items()}
 
 
 # -- what the functions return ---------------------------------------------------------------------

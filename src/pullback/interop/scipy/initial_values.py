@@ -168,23 +168,23 @@ def _solve(
     found_events = _events(events, args)
     t_span = span_of(t_span, events)
     check_start(y, method)
-    found, log = _by_scipy(on_tensors, t_span, y, method, found_events, args, options)
+    result, log = _by_scipy(on_tensors, t_span, y, method, found_events, args, options)
     given = [*t_span, y0, t_eval, *args]
     times, curved = _times(t_span, log), found_events is not None or t_eval is not None
     try:
         pieces = _pieces(method, on_tensors, times, y, log, curved or dense_output)
     except ConvergenceError as error:
-        raise (_ended(found, method) if found.status == -1 else error) from None
+        raise (_ended(result, method) if result.status == -1 else error) from None
     curve = Curve(pieces, [taken.t for taken in log], y)
-    last = _fill_events(found, found_events, curve, given)
+    last = _fill_events(result, found_events, curve, given)
     if t_eval is None:
-        ts, ys = _at_steps(found.t, curve, times, last)
+        ts, ys = _at_steps(result.t, curve, times, last)
     else:
-        ts = _reached(t_eval, float(found.t[-1]), t_span)
+        ts = _reached(t_eval, float(result.t[-1]), t_span)
         ys = curve(ts) if len(ts) else stack([y], axis=1)[:, :0]
-    found.t, found.y = as_scipy(ts, given), as_scipy(ys, given)
-    found.sol = curve if dense_output else None
-    return found
+    result.t, result.y = as_scipy(ts, given), as_scipy(ys, given)
+    result.sol = curve if dense_output else None
+    return result
 
 
 # -- a batch ---------------------------------------------------------------------------------------
@@ -197,24 +197,24 @@ def _of_each_sample(error: BatchedValueError, given: Any, options: dict[str, Any
         required, hint = "dense_output=False required in vmap", "give t_eval"
         raise BatchedValueError(compose("solve_ivp", required, "True", hint=hint)) from error
     try:
-        found = by_sample(error, _tensors, given, options)
+        result = by_sample(error, _tensors, given, options)
     except BatchedValueError as raised:
         is_shape = raised is not error and raised.each is not None
         raise (_of_other_shapes() if is_shape else _batched()) from raised
     message = "The equation was solved for each sample: see status."
-    return OptimizeResult(**found, success=found["status"] >= 0, message=message, sol=None)
+    return OptimizeResult(**result, success=result["status"] >= 0, message=message, sol=None)
 
 
 def _tensors(*given: Any, **options: Any) -> Any:
     """Return what has an axis of samples in a result."""
     try:
-        found = _solve(*given, **options)
+        result = _solve(*given, **options)
     except BatchedValueError as error:
         return by_sample(error, _tensors, given, options)
-    tensors: dict[str, Any] = {name: asarray(np.asarray(found[name])) for name in _COUNTS}
+    tensors: dict[str, Any] = {name: asarray(np.asarray(result[name])) for name in _COUNTS}
     for name in ("t_events", "y_events"):
-        tensors[name] = None if found[name] is None else [asarray(x) for x in found[name]]
-    return {"t": asarray(found.t), "y": asarray(found.y), **tensors}
+        tensors[name] = None if result[name] is None else [asarray(x) for x in result[name]]
+    return {"t": asarray(result.t), "y": asarray(result.y), **tensors}
 
 
 # -- what is asked ---------------------------------------------------------------------------------
@@ -274,10 +274,10 @@ def _called(
 ) -> Tensor:
     """Return the slope of tensors, `start` for their shape and dtype."""
     now = _moment(t, start.dtype)
-    found = fun(now, y.reshape((-1, 1)) if vectorized else y, *args)
-    if vectorized and found is not None:
-        found = asarray(found).reshape((-1,))
-    return slope_like(found, start, is_explicit)
+    result = fun(now, y.reshape((-1, 1)) if vectorized else y, *args)
+    if vectorized and result is not None:
+        result = asarray(result).reshape((-1,))
+    return slope_like(result, start, is_explicit)
 
 
 def _moment(t: Any, dtype: Any) -> Tensor:
@@ -305,13 +305,13 @@ def _events(events: Any, args: tuple[Any, ...]) -> list[Callable[..., Any]] | No
 
 
 def _event(event: Callable[..., Any], args: tuple[Any, ...], t: Any, y: Any) -> Tensor:
-    found = asarray(event(_moment(t, y.dtype), y, *args))
-    if found.numel() != 1 or found.is_complex():
+    result = asarray(event(_moment(t, y.dtype), y, *args))
+    if result.numel() != 1 or result.is_complex():
         name = getattr(event, "__name__", type(event).__name__)
         required = f"one real number required of the event {name}"
-        came = f"shape {tuple(found.shape)}, {found.dtype.name}"
+        came = f"shape {tuple(result.shape)}, {result.dtype.name}"
         raise ShapeError(compose("solve_ivp", required, came))
-    return found.reshape(())
+    return result.reshape(())
 
 
 # -- SciPy's steps ---------------------------------------------------------------------------------
@@ -357,7 +357,7 @@ def _by_scipy(
     """Return SciPy's result, and what its steps were."""
     log: list[Taken] = []
     watch = Watch(method)
-    found = theirs.solve_ivp(
+    result = theirs.solve_ivp(
         _on_values(slope, y, watch),
         [_number(t) for t in t_span],
         y.detach().numpy(),
@@ -367,7 +367,7 @@ def _by_scipy(
         watch=watch,
         **_options(options, t_span, y, method, args),
     )
-    return found, log
+    return result, log
 
 
 def _on_values(slope: Slope, like: Tensor, watch: Watch) -> Callable[..., Any]:
@@ -375,9 +375,9 @@ def _on_values(slope: Slope, like: Tensor, watch: Watch) -> Callable[..., Any]:
 
     def call(t: float, y: Any) -> Any:
         with no_grad():
-            found = slope(t, asarray(y).to(like.dtype)).detach().numpy()
-        watch.note(t, found)
-        return found
+            result = slope(t, asarray(y).to(like.dtype)).detach().numpy()
+        watch.note(t, result)
+        return result
 
     return call
 
@@ -398,11 +398,11 @@ def _options(
 ) -> dict[str, Any]:
     """Return SciPy's options, with numbers and a Jacobian of values."""
     n, jac = like.shape[0], options.get("jac")
-    found = {**options, **bounds_of(options, t_span, n)}
+    result = {**options, **bounds_of(options, t_span, n)}
     if options.get("jac_sparsity") is not None:
-        found["jac_sparsity"] = check_jacobian("jac_sparsity", options["jac_sparsity"], n)
+        result["jac_sparsity"] = check_jacobian("jac_sparsity", options["jac_sparsity"], n)
     if jac is not None and not callable(jac):
-        found["jac"] = check_jacobian("jac", jac, n)
+        result["jac"] = check_jacobian("jac", jac, n)
     elif jac is not None:
 
         def on_values(t: float, y: Any) -> Any:
@@ -410,8 +410,8 @@ def _options(
                 matrix = jac(_moment(t, like.dtype), asarray(y).to(like.dtype), *args)
             return check_jacobian("jac", matrix, n, f" by the method {method} at t = {t:.6g}")
 
-        found["jac"] = on_values
-    return found
+        result["jac"] = on_values
+    return result
 
 
 def _times(t_span: Any, log: list[Taken]) -> list[Any]:

@@ -54,8 +54,8 @@ def odeint(
     }
     start, times = floating(y0), floating(t)
     start = start if start.ndim else start.reshape((1,))
-    found = integrated(f, start, times, *args, **bounds)
-    return as_scipy(found, [y0, t, *args])
+    result = integrated(f, start, times, *args, **bounds)
+    return as_scipy(result, [y0, t, *args])
 
 
 # -- integrals of samples --------------------------------------------------------------------------
@@ -92,10 +92,10 @@ def cumulative_trapezoid(
         raise ArgumentError(compose("cumulative_trapezoid", required, repr(initial)))
     y, x = _along(y, x, axis)
     steps = dx if x is None else x[..., 1:] - x[..., :-1]
-    found = ((y[..., 1:] + y[..., :-1]) * steps / 2).cumsum(-1)
+    result = ((y[..., 1:] + y[..., :-1]) * steps / 2).cumsum(-1)
     if initial is not None:
-        found = _with_zero(found)
-    return moveaxis(found, -1, axis)
+        result = _with_zero(result)
+    return moveaxis(result, -1, axis)
 
 
 def _with_zero(found: Tensor) -> Tensor:

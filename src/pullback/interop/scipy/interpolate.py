@@ -128,9 +128,9 @@ class PPoly:
         return array_as_scipy(area, [*self._given, a, b])
 
     def _of(self, c: Tensor) -> PPoly:
-        made = PPoly(c, self._x, self.extrapolate, self.axis)
-        made._given = self._given
-        return made
+        spline = PPoly(c, self._x, self.extrapolate, self.axis)
+        spline._given = self._given
+        return spline
 
 
 def _moved(result: Any, first: int, axis: int) -> Any:

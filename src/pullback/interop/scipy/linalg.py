@@ -71,15 +71,15 @@ def _square(api: str, name: str, a: Tensor) -> Tensor:
 
 def _with_axes(x: Any, count: int) -> Tensor:
     """Return a number as an array with axes of length 1, as SciPy does; arrays as they are."""
-    found = floating(x)
-    return found if found.ndim else found.reshape((1,) * count)
+    result = floating(x)
+    return result if result.ndim else result.reshape((1,) * count)
 
 
 def _widened(api: str, name: str, x: Any) -> Tensor:
     """Return SciPy's own arrays in double precision, in which it answers; tensors as they are."""
-    found = named(api, name, x)
-    wide = "complex128" if found.is_complex() else "float64"
-    return astype(found, wide, copy=False) if are_scipys([x]) else found
+    result = named(api, name, x)
+    wide = "complex128" if result.is_complex() else "float64"
+    return astype(result, wide, copy=False) if are_scipys([x]) else result
 
 
 def _system(api: str, a: Any, b: Any) -> tuple[Tensor, Tensor, bool]:
@@ -425,9 +425,9 @@ def _each(function: Callable[[Tensor], Tensor], a: Tensor) -> Tensor:
     if a.ndim == 2:
         return function(a)
     matrices = a.reshape((-1, *a.shape[-2:]))
-    found = [function(matrices[i]) for i in range(matrices.shape[0])]
-    dtype = result_type(*found)
-    return stack([astype(x, dtype, copy=False) for x in found]).reshape(a.shape)
+    result = [function(matrices[i]) for i in range(matrices.shape[0])]
+    dtype = result_type(*result)
+    return stack([astype(x, dtype, copy=False) for x in result]).reshape(a.shape)
 
 
 @autograd_function

@@ -153,24 +153,24 @@ def _check(func: Any, weight: Any, full_output: Any) -> None:
 
 
 def _limit(name: str, given: Any) -> Tensor:
-    found = floating(given)
-    if found.numel() != 1 or found.is_complex() or bool((found != found).any()):
+    result = floating(given)
+    if result.numel() != 1 or result.is_complex() or bool((result != result).any()):
         required = f"one real number, which may be infinite, required as '{name}'"
-        came = f"shape {tuple(found.shape)}, {found.dtype.name}"
-        raise ArgumentError(compose("quad", required, came, (name, found)))
-    return found.reshape(())
+        came = f"shape {tuple(result.shape)}, {result.dtype.name}"
+        raise ArgumentError(compose("quad", required, came, (name, result)))
+    return result.reshape(())
 
 
 def _one_number(value: Any, complex_func: bool) -> Tensor:
-    found = floating(value)  # as integers, the sum would be cut off
-    if found.numel() != 1:
+    result = floating(value)  # as integers, the sum would be cut off
+    if result.numel() != 1:
         hint = "integrate each element, or the sum; func is called with one x"
-        came = f"shape {tuple(found.shape)}"
+        came = f"shape {tuple(result.shape)}"
         raise ShapeError(compose("quad", "one number required of func", came, hint=hint))
-    if found.is_complex() and not complex_func:
+    if result.is_complex() and not complex_func:
         required, hint = "real numbers required of func", "set complex_func=True"
-        raise ArgumentError(compose("quad", required, found.dtype.name, hint=hint))
-    return found.reshape(())
+        raise ArgumentError(compose("quad", required, result.dtype.name, hint=hint))
+    return result.reshape(())
 
 
 # -- intervals -------------------------------------------------------------------------------------
@@ -218,8 +218,8 @@ def _place(x: float) -> Tensor:
 def _value(f: Callable[[Any], Tensor], pairs: Any) -> Any:
     """Return what the function gives at places, times the factors there."""
     with no_grad():
-        found = [f(_place(x)).detach().numpy() * w for x, w in pairs]
-    return np.atleast_1d(sum(found))
+        result = [f(_place(x)).detach().numpy() * w for x, w in pairs]
+    return np.atleast_1d(sum(result))
 
 
 class _Slopes:
@@ -238,8 +238,8 @@ class _Slopes:
             return np.zeros(1)
         _, targets = since([value._node], begun)
         seed = [ones_like(value.detach()).data_array()]
-        found = run([value._node], seed, targets, False, False, False, begun)
-        return np.atleast_1d(sum(self._along(t, found.get(t)) for t in targets))
+        result = run([value._node], seed, targets, False, False, False, begun)
+        return np.atleast_1d(sum(self._along(t, result.get(t)) for t in targets))
 
     def _along(self, target: Any, g: Any) -> Any:
         if g is None:
@@ -277,5 +277,5 @@ def _sum(f: Callable[[Any], Tensor], inner: Any, cuts: list[float]) -> Tensor:
         for x, w in inner(float(t)):
             terms.append(f(_place(x)))
             factors.append(w * weight)
-    found = stack(terms)
-    return (found * asarray(np.asarray(factors)).to(found.dtype)).sum()
+    result = stack(terms)
+    return (result * asarray(np.asarray(factors)).to(result.dtype)).sum()

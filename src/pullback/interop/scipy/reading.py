@@ -36,8 +36,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 def floating(x: Any) -> Tensor:
     """Return what a caller gave as a tensor of floating-point numbers, integers as float64."""
-    found = tensor_of(x)
-    return found if found.dtype.is_inexact else astype(found, DTYPES["float64"])
+    result = tensor_of(x)
+    return result if result.dtype.is_inexact else astype(result, DTYPES["float64"])
 
 
 def named(api: str, name: str, x: Any) -> Tensor:
@@ -55,10 +55,10 @@ def named(api: str, name: str, x: Any) -> Tensor:
 def _row(values: Iterable[Any]) -> Tensor:
     """Return tensors and numbers side by side; numbers take the precision of the tensors."""
     given = list(values)
-    found = [floating(v) for v in given]
-    pairs = list(zip(given, found, strict=True))
+    result = [floating(v) for v in given]
+    pairs = list(zip(given, result, strict=True))
     dtype = result_type(*(x for v, x in pairs if isinstance(v, Tensor) or x.is_complex()))
-    return stack([astype(x, dtype, copy=False) for x in found])
+    return stack([astype(x, dtype, copy=False) for x in result])
 
 
 def _kind(x: Any) -> str:
@@ -68,9 +68,9 @@ def _kind(x: Any) -> str:
 
 def in_one_dtype(*values: Any) -> list[Tensor]:
     """Return several arguments as tensors of the dtype that holds them all."""
-    found = [floating(x) for x in values]
-    dtype = result_type(*found)
-    return [astype(x, dtype, copy=False) for x in found]
+    result = [floating(x) for x in values]
+    dtype = result_type(*result)
+    return [astype(x, dtype, copy=False) for x in result]
 
 
 def in_one_precision(x: Any, y: Any) -> tuple[Tensor, Tensor]:

@@ -204,11 +204,11 @@ class interp1d:  # noqa: N801 (SciPy's name)
         """Return the function at places of one axis, which comes first."""
         x, y, n = self._knots, self._samples, self._knots.shape[0]
         if self._kind in _STEPS or n == 1:
-            found = y[_step(self._kind, x.detach(), at.detach())]
+            result = y[_step(self._kind, x.detach(), at.detach())]
             where_read = at.reshape((-1, *(1,) * (y.ndim - 1)))
             if self._kind == "zero":  # as a spline, NaN at NaN
-                found = where(isnan(where_read.detach()), math.nan, found)
-            return _still(found, where_read, x[0])
+                result = where(isnan(where_read.detach()), math.nan, result)
+            return _still(result, where_read, x[0])
         if self._order > 1:
             return _spline_at(*self._spline, self._order, at)
         after = clamp(searchsorted(x.detach(), at.detach(), side="right"), 1, n - 1)
@@ -253,20 +253,20 @@ def _in_order(x: Any, y: Any, axis: int, assume_sorted: bool) -> tuple[Tensor, T
 
 def _filling(given: Any, samples: Tensor) -> Tensor:
     """Return what is outside, of the shape of one sample."""
-    found, shape = named("interp1d", "fill_value", given), samples.shape[1:]
-    if found.is_complex() and not samples.is_complex():
+    result, shape = named("interp1d", "fill_value", given), samples.shape[1:]
+    if result.is_complex() and not samples.is_complex():
         required = "a real fill_value required for real y"
-        raise DTypeError(compose("interp1d", required, found.dtype.name))
-    if not shape and found.shape == (1,):
-        return found.reshape(())
-    pairs = zip(reversed(found.shape), reversed(shape), strict=False)
-    if found.ndim > len(shape) or any(n not in (1, m) for n, m in pairs):
+        raise DTypeError(compose("interp1d", required, result.dtype.name))
+    if not shape and result.shape == (1,):
+        return result.reshape(())
+    pairs = zip(reversed(result.shape), reversed(shape), strict=False)
+    if result.ndim > len(shape) or any(n not in (1, m) for n, m in pairs):
         required = (
             f"a fill_value that broadcasts to the shape of a sample, {tuple(shape)}, required"
         )
         hint = "a tuple of two is what is below and above"
-        raise ShapeError(compose("interp1d", required, f"{tuple(found.shape)}", hint=hint))
-    return found.expand(shape)
+        raise ShapeError(compose("interp1d", required, f"{tuple(result.shape)}", hint=hint))
+    return result.expand(shape)
 
 
 # -- steps -----------------------------------------------------------------------------------------
@@ -275,12 +275,12 @@ def _step(kind: str, x: Tensor, at: Tensor) -> Tensor:
     if kind in ("nearest", "nearest-up"):
         half = x / 2.0
         middle = half[1:] + half[:-1]
-        found = searchsorted(middle, at, side="left" if kind == "nearest" else "right")
+        result = searchsorted(middle, at, side="left" if kind == "nearest" else "right")
     elif kind == "next":
-        found = searchsorted(x, at, side="left")
+        result = searchsorted(x, at, side="left")
     else:
-        found = searchsorted(x, at, side="right") - 1
-    return clamp(found, 0, x.shape[0] - 1)
+        result = searchsorted(x, at, side="right") - 1
+    return clamp(result, 0, x.shape[0] - 1)
 
 
 def _still(result: Tensor, *others: Tensor) -> Tensor:
@@ -307,29 +307,29 @@ def _spline(x: Tensor, y: Tensor, order: int) -> tuple[Tensor, Tensor]:
     elements = concat([weights.reshape((-1,)), zeros((1,), dtype=weights.dtype)], axis=0)
     is_nan = isnan(y.detach())
     samples = where(is_nan, 0.0, y).reshape((n, -1))
-    found: Tensor = solve_banded((order, order), elements[asarray(place)], samples)
-    return knots, where(is_nan.any(), math.nan, found).reshape(y.shape)
+    result: Tensor = solve_banded((order, order), elements[asarray(place)], samples)
+    return knots, where(is_nan.any(), math.nan, result).reshape(y.shape)
 
 
 def _cells(knots: Tensor, at: Tensor, order: int) -> Tensor:
     """Return the number of the last knot before each place; the outer pieces go on."""
-    found = searchsorted(knots.detach(), at.detach(), side="right") - 1
-    return clamp(found, order, knots.shape[0] - order - 2)
+    result = searchsorted(knots.detach(), at.detach(), side="right") - 1
+    return clamp(result, order, knots.shape[0] - order - 2)
 
 
 def _weights(knots: Tensor, cell: Tensor, order: int, at: Tensor) -> list[Tensor]:
     """Return the B-splines that are not 0 at each place, by de Boor's recursion."""
-    found = [at * 0.0 + 1.0]
+    result = [at * 0.0 + 1.0]
     for degree in range(1, order + 1):
         grown: list[Any] = []
         carried: Any = 0.0
-        for r, weight in enumerate(found):
+        for r, weight in enumerate(result):
             low, high = knots[cell + (r + 1 - degree)], knots[cell + (r + 1)]
             share = weight / (high - low)
             grown.append(carried + share * (high - at))
             carried = share * (at - low)
-        found = [*grown, carried]
-    return found
+        result = [*grown, carried]
+    return result
 
 
 def _spline_at(knots: Tensor, coefficients: Tensor, order: int, at: Tensor) -> Tensor:

@@ -8,7 +8,7 @@ from typing import Any
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import DTypeError, ShapeError, compose
 from pullback.ops.arguments import tensor_of
-from pullback.ops.declare import composition, needs_tensor, public
+from pullback.ops.declare import composition, needs_tensor, wrapper_of
 from pullback.ops.functions.creation import ones_like
 from pullback.ops.functions.joining import stack
 from pullback.ops.functions.pointwise import add, where
@@ -26,7 +26,7 @@ def squared_size(x: Tensor) -> Tensor:
     return real(multiply(x, conj(x))) if x.dtype.is_complex else multiply(x, x)
 
 
-@public(real_p)
+@wrapper_of(real_p)
 def real(x: Any, /) -> Tensor:
     """Return the real part of complex numbers, a view; real numbers as they are.
 
@@ -40,7 +40,7 @@ def real(x: Any, /) -> Tensor:
     return real_p.public(x) if "complex" in str(x.dtype) else x
 
 
-@public(imag_p)
+@wrapper_of(imag_p)
 def imag(x: Any, /) -> Tensor:
     """Return the imaginary part of complex numbers, a view.
 
@@ -62,11 +62,11 @@ def imag(x: Any, /) -> Tensor:
 
 
 def _reals(op: str, name: str, x: Any) -> Tensor:
-    found = tensor_of(op, x, name)
-    if not found.dtype.is_floating_point:
+    result = tensor_of(op, x, name)
+    if not result.dtype.is_floating_point:
         required = f"real floating point numbers required as '{name}'"
-        raise DTypeError(compose(op, required, found.dtype.name, (name, found)))
-    return found
+        raise DTypeError(compose(op, required, result.dtype.name, (name, result)))
+    return result
 
 
 # -- made of real numbers --------------------------------------------------------------------------

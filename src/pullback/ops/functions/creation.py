@@ -41,9 +41,9 @@ from pullback.errors import (
     compose,
     warn_user,
 )
-from pullback.ops.arguments import boxed
-from pullback.ops.axes import either
-from pullback.ops.declare import needs_tensor, recorded
+from pullback.ops.arguments import array_to_tensor
+from pullback.ops.axes import merge_axis_args
+from pullback.ops.declare import needs_tensor, register_xp
 from pullback.ops.functions.data_types import astype, to
 from pullback.ops.functions.joining import stack
 from pullback.ops.primitives.conversion import clone
@@ -185,13 +185,13 @@ def _warn_of_copy(tensors: Sequence[Tensor]) -> None:
 
 def _dtypes_of_typed(data: Sequence[Any]) -> set[DType]:
     """Return the dtypes of NumPy's numbers and arrays in nested lists."""
-    found: set[DType] = set()
+    result: set[DType] = set()
     for item in () if set(map(type, data)) <= _NUMBERS else data:
         if isinstance(item, list):
-            found |= _dtypes_of_typed(item)
+            result |= _dtypes_of_typed(item)
         elif isinstance(item, (np.generic, np.ndarray)):
-            found.add(dtype_of(item.dtype))
-    return found
+            result.add(dtype_of(item.dtype))
+    return result
 
 
 def _dtype_beside(dtypes: set[DType], data: Any) -> DType:
@@ -249,7 +249,7 @@ def asarray(
     if isinstance(obj, Tensor):
         result = obj
     elif is_array(obj):
-        result = boxed(obj)
+        result = array_to_tensor(obj)
     elif copy is False and not _has_memory(obj):
         raise ArgumentError(f"asarray: copy=False, but a {type(obj).__name__} must be copied")
     else:
@@ -391,7 +391,7 @@ _DLPACK_DEVICES = {1: "cpu", 2: "cuda:{}", 3: "cpu", 13: "cuda:{}"}
 
 
 # -- ranges ----------------------------------------------------------------------------------------
-def _made(array: Any, dtype: Any, device: Any, requires_grad: bool) -> Tensor:
+def _from_array(array: Any, dtype: Any, device: Any, requires_grad: bool) -> Tensor:
     kind = _dtype_of_numbers(array) if dtype is None else as_dtype(dtype)
     library, native = library_for(device)
     cast = array.astype(kind.dtype, copy=False)
@@ -420,7 +420,7 @@ def arange(
     >>> pb.arange(3)
     tensor([0, 1, 2])
     """
-    stop = either("arange", stop, end)
+    stop = merge_axis_args("arange", stop, end)
     begin, end = (0, start) if stop is None else (start, stop)
     names = {"start": begin, "stop": end, "step": step}
     numbers = [number_of("arange", name, value) for name, value in names.items()]
@@ -429,7 +429,7 @@ def arange(
     kind = None if dtype is None else as_dtype(dtype)
     if kind is None and not any(isinstance(n, (float, np.floating)) for n in numbers):
         kind = DTYPES["int64"]
-    return _made(np.arange(*numbers), kind, device, requires_grad)
+    return _from_array(np.arange(*numbers), kind, device, requires_grad)
 
 
 @hinted
@@ -454,7 +454,7 @@ def linspace(
     """
     (count,) = shape_of("linspace", (num,))
     ends = number_of("linspace", "start", start), number_of("linspace", "stop", stop)
-    return _made(np.linspace(*ends, count, endpoint=endpoint), dtype, device, requires_grad)
+    return _from_array(np.linspace(*ends, count, endpoint=endpoint), dtype, device, requires_grad)
 
 
 @hinted
@@ -478,7 +478,7 @@ def eye(
             [0., 1.]])
     """
     rows, columns = shape_of("eye", (n_rows, n_rows if n_cols is None else n_cols))
-    return _made(np.eye(rows, columns, k), dtype, device, requires_grad)
+    return _from_array(np.eye(rows, columns, k), dtype, device, requires_grad)
 
 
 # -- tensors that follow another's library ---------------------------------------------------------
@@ -760,5 +760,5 @@ def logspace(start: float, end: float, steps: int, base: float = 10.0, **options
     return numbers.requires_grad_() if requires_grad else numbers
 
 
-recorded(arange, asarray, empty, empty_like, eye, from_dlpack, full, full_like, linspace, ones)
-recorded(ones_like, tensor, zeros, zeros_like)
+register_xp(arange, asarray, empty, empty_like, eye, from_dlpack, full, full_like, linspace, ones)
+register_xp(ones_like, tensor, zeros, zeros_like)

@@ -32,8 +32,8 @@ from pullback.arrays import (
 from pullback.core.tensor.tensor import Tensor, box
 from pullback.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError, compose
 from pullback.ops.arguments import tensor_of
-from pullback.ops.axes import plain
-from pullback.ops.declare import needs_tensor, public
+from pullback.ops.axes import to_builtin
+from pullback.ops.declare import needs_tensor, wrapper_of
 from pullback.ops.primitives.conversion import astype_p, clone, move_p
 
 # Of the standard; a later version has everything that an earlier one has.
@@ -242,7 +242,7 @@ def broadcast_shapes(*shapes: Sequence[int] | int) -> tuple[int, ...]:
     >>> pb.broadcast_shapes((3, 1), (4,))
     (3, 4)
     """
-    given = [(s,) if isinstance(s, int) else tuple(s) for s in map(plain, shapes)]
+    given = [(s,) if isinstance(s, int) else tuple(s) for s in map(to_builtin, shapes)]
     ndim = max(map(len, given), default=0)
     columns = zip(*((1,) * (ndim - len(s)) + s for s in given), strict=True)
     result = [{n for n in column if n != 1} or {1} for column in columns]
@@ -308,7 +308,7 @@ def __array_namespace_info__() -> NamespaceInfo:  # noqa: N807  (the standard's 
 
 
 # -- conversions -----------------------------------------------------------------------------------
-@public(astype_p, call=lambda f, x, *, dtype: f(x, dtype), numpy="astype: x dtype copy device")
+@wrapper_of(astype_p, call=lambda f, x, *, dtype: f(x, dtype), numpy="astype: x dtype copy device")
 def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Tensor:
     """Return `x` in another dtype, on another device if one is given.
 

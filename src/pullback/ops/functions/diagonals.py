@@ -8,7 +8,7 @@ from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, ShapeError, compose
 from pullback.ops.arguments import needs_rank, needs_shape, tensor_of
 from pullback.ops.axes import normalize_axis
-from pullback.ops.declare import composition, disown, needs_tensor, public, recorded
+from pullback.ops.declare import composition, detach_results, needs_tensor, register_xp, wrapper_of
 from pullback.ops.functions import reductions
 from pullback.ops.functions.creation import asarray, eye, shape_of, tensor, zeros
 from pullback.ops.functions.joining import concat
@@ -27,7 +27,7 @@ from pullback.ops.samples import sample
 
 
 # -- reading ---------------------------------------------------------------------------------------
-@public(diagonal_p, numpy="linalg.diagonal: x offset")
+@wrapper_of(diagonal_p, numpy="linalg.diagonal: x offset")
 def diagonal(x: Any, /, *, offset: int = 0) -> Tensor:
     """Return the diagonals of a matrix or a stack of matrices, a view.
 
@@ -102,7 +102,7 @@ def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Tensor:
 
 
 # -- triangles -------------------------------------------------------------------------------------
-@public(tril_p, numpy="tril: m=x k")
+@wrapper_of(tril_p, numpy="tril: m=x k")
 def tril(x: Any, /, *, k: int = 0) -> Tensor:
     """Return the elements of matrices on and below the `k`-th diagonal, with zeros above.
 
@@ -122,7 +122,7 @@ def tril(x: Any, /, *, k: int = 0) -> Tensor:
     return tril_p.public(x, k=k)
 
 
-@public(triu_p, numpy="triu: m=x k")
+@wrapper_of(triu_p, numpy="triu: m=x k")
 def triu(x: Any, /, *, k: int = 0) -> Tensor:
     """Return the elements of matrices on and above the `k`-th diagonal, with zeros below.
 
@@ -181,7 +181,7 @@ def diag(x: Any, diagonal: int = 0) -> Tensor:
 
 
 # -- writing ---------------------------------------------------------------------------------------
-@public(
+@wrapper_of(
     diag_embed_p,
     call=lambda f, x, **settings: diag_embed_p.public(x, **settings),
     methods="diag_embed",
@@ -200,7 +200,7 @@ def diag_embed(x: Any, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tenso
     n = x.shape[-1] + (offset if offset > 0 else -offset)
     matrices: Tensor = diag_embed_p.public(x, shape=(*x.shape[:-1], n, n), offset=offset)
     result = moveaxis(matrices, (-2, -1), (dim1, dim2))
-    disown((result,), (x,), {})
+    detach_results((result,), (x,), {})
     return result
 
 
@@ -329,4 +329,4 @@ def _positions(op: str, row: int, col: int, chosen: Any, dtype: Any, device: Any
     return tensor(numbers, dtype=dtype, device=device)
 
 
-recorded(diagonal, trace, space="linalg")
+register_xp(diagonal, trace, space="linalg")

@@ -12,8 +12,8 @@ from typing import Any
 from pullback.arrays import complex_of
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError, compose
-from pullback.ops.axes import normalize_axes, normalize_axis, plain
-from pullback.ops.declare import composition, needs_tensor, recorded
+from pullback.ops.axes import normalize_axes, normalize_axis, to_builtin
+from pullback.ops.declare import composition, needs_tensor, register_xp
 from pullback.ops.functions.creation import asarray, tensor
 from pullback.ops.functions.data_types import astype
 from pullback.ops.functions.manipulation import roll
@@ -82,7 +82,7 @@ def several_axes(
     """
     needs_tensor(op, x)
     ndim = len(x.shape)
-    s, axes = plain(s), plain(axes)
+    s, axes = to_builtin(s), to_builtin(axes)
     s = (s,) if isinstance(s, int) else s
     axes = (axes,) if isinstance(axes, int) else axes
     if not isinstance(s, (tuple, list, type(None))):
@@ -691,5 +691,7 @@ def ihfft2(
     return ihfftn(x, s, dim, norm)
 
 
-recorded(fft, fft2, fftn, fftshift, hfft, hfft2, hfftn, ifft, ifft2, ifftn, ifftshift, space="fft")
-recorded(ihfft, ihfft2, ihfftn, irfft, irfft2, irfftn, rfft, rfft2, rfftn, space="fft")
+register_xp(
+    fft, fft2, fftn, fftshift, hfft, hfft2, hfftn, ifft, ifft2, ifftn, ifftshift, space="fft"
+)
+register_xp(ihfft, ihfft2, ihfftn, irfft, irfft2, irfftn, rfft, rfft2, rfftn, space="fft")

@@ -18,7 +18,7 @@ from pullback.ops.declare import (
     composition,
     needs_one_library,
     needs_tensor,
-    public,
+    wrapper_of,
 )
 from pullback.ops.functions import manipulation, pointwise
 from pullback.ops.functions.data_types import astype
@@ -176,7 +176,7 @@ def one_number(op: str, value: Any) -> Any:
 
 
 # -- reading ---------------------------------------------------------------------------------------
-@public(take_p, numpy="take: a=x indices axis")
+@wrapper_of(take_p, numpy="take: a=x indices axis")
 def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Tensor:
     """Return the slices of `x` at `indices` along `axis`.
 
@@ -258,7 +258,7 @@ def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> Tensor:
     return gather_p.public(x, manipulation.broadcast_to(indices, wanted), axis=axis)
 
 
-@public(gather_p, call=lambda f, input, index, *, axis: f(input, axis, index), methods="gather")
+@wrapper_of(gather_p, call=lambda f, input, index, *, axis: f(input, axis, index), methods="gather")
 def gather(input: Any, dim: int, index: Any) -> Tensor:
     """Return the element of `input` that each number of `index` names in its row along `dim`.
 
@@ -313,7 +313,7 @@ def index_select(input: Any, dim: int, index: Any) -> Tensor:
 
 
 # -- masks -----------------------------------------------------------------------------------------
-@public(masked_select_p, methods="masked_select")
+@wrapper_of(masked_select_p, methods="masked_select")
 def masked_select(input: Any, mask: Any) -> Tensor:
     """Return the elements of `input` where `mask` holds, in one dimension; the two broadcast.
 

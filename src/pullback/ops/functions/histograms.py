@@ -43,8 +43,8 @@ class Histogram(NamedTuple):
     multi=True,
     reference=(
         lambda np, x, bins, **settings: (
-            (found := np.histogram(x, bins, **settings))[0].astype(x.dtype),
-            found[1],
+            (result := np.histogram(x, bins, **settings))[0].astype(x.dtype),
+            result[1],
         )
     ),
     methods="histogram",

@@ -17,7 +17,7 @@ from pullback.core.graph.modes import MAKING, STATE
 from pullback.core.tensor.tensor import Tensor, box
 from pullback.errors import ArgumentTypeError, ShapeError, TensorIndexError, compose
 from pullback.ops.arguments import all_values, holds_somewhere, needs_shape, tensor_of
-from pullback.ops.axes import normalize_axis, plain
+from pullback.ops.axes import normalize_axis, to_builtin
 from pullback.ops.declare import composition
 from pullback.ops.functions.creation import shape_of
 from pullback.ops.functions.data_types import astype, needs_room
@@ -63,7 +63,7 @@ def _unwrap(index: Any, *kept_for: Any) -> Any:
     if isinstance(index, list):
         return [_unwrap(i, *kept_for) for i in index]
     if not is_array(index) or (library_of(index).dtype(index).kind in "iu" and not varies(index)):
-        index = plain(index)
+        index = to_builtin(index)
     if isinstance(index, (float, str, complex)):
         raise TensorIndexError(
             "getitem: only integers, slices, None, Ellipsis, lists and integer or bool arrays are "
@@ -258,11 +258,11 @@ def unravel_index(indices: Any, shape: Sequence[int]) -> tuple[Tensor, ...]:
         required = f"numbers from 0 to {size - 1} required"
         came = str(low if low < 0 else high)
         raise TensorIndexError(compose("unravel_index", required, came, ("indices", indices)))
-    found = []
+    result = []
     for n in reversed(lengths):
-        found.append(remainder(rest, n))
+        result.append(remainder(rest, n))
         rest = floor_divide(rest, n)
-    return tuple(reversed(found))
+    return tuple(reversed(result))
 
 
 @composition(

@@ -13,8 +13,8 @@ from typing import Any
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, ArgumentTypeError, ShapeError, compose
 from pullback.ops.arguments import needs_rank, tensor_of
-from pullback.ops.axes import either, normalize_axis, plain
-from pullback.ops.declare import composition, needs_tensor, public, refuse_positions
+from pullback.ops.axes import merge_axis_args, normalize_axis, to_builtin
+from pullback.ops.declare import composition, needs_tensor, refuse_positions, wrapper_of
 from pullback.ops.functions.manipulation import reshape
 from pullback.ops.primitives.joining import cat_p, split_p, stack_p, unbind_p
 from pullback.ops.samples import sample
@@ -23,7 +23,7 @@ _SEQUENCES = frozenset((tuple, list))
 
 
 # -- joining ---------------------------------------------------------------------------------------
-@public(cat_p)
+@wrapper_of(cat_p)
 def cat(tensors: Sequence[Any], dim: int | None = None, *, axis: int | None = None) -> Tensor:
     """Join tensors along an axis they have, the first by default: PyTorch's name of `concat`.
 
@@ -34,7 +34,7 @@ def cat(tensors: Sequence[Any], dim: int | None = None, *, axis: int | None = No
     (2, 4)
     """
     if axis is not None:
-        dim = either("cat", dim, axis)
+        dim = merge_axis_args("cat", dim, axis)
     if tensors.__class__ not in _SEQUENCES or not tensors:
         tensors = _listed("concat", tensors)
     return cat_p.public(*tensors, axis=0 if dim is None else dim)
@@ -43,7 +43,7 @@ def cat(tensors: Sequence[Any], dim: int | None = None, *, axis: int | None = No
 concatenate = cat
 
 
-@public(
+@wrapper_of(
     cat_p, lambda f, *arrays, axis: f(arrays, axis=axis), numpy="concatenate: *arrays axis dtype"
 )
 def concat(arrays: Sequence[Any], /, *, axis: int | None = 0) -> Tensor:
@@ -67,7 +67,9 @@ def concat(arrays: Sequence[Any], /, *, axis: int | None = 0) -> Tensor:
     return cat_p.public(*arrays, axis=axis)
 
 
-@public(stack_p, lambda f, *arrays, axis: f(arrays, axis=axis), numpy="stack: *arrays axis dtype")
+@wrapper_of(
+    stack_p, lambda f, *arrays, axis: f(arrays, axis=axis), numpy="stack: *arrays axis dtype"
+)
 def stack(arrays: Sequence[Any], /, *_more: Any, axis: int = 0, dim: int | None = None) -> Tensor:
     """Join tensors of one shape along a new axis; `dim` is PyTorch's name for `axis`.
 
@@ -184,7 +186,7 @@ def _listed(op: str, arrays: Any) -> list[Any]:
 
 
 # -- splitting -------------------------------------------------------------------------------------
-@public(unbind_p)
+@wrapper_of(unbind_p)
 def unbind(x: Any, dim: int | None = None, *, axis: int | None = None) -> tuple[Tensor, ...]:
     """Return views of the slices of `x` along an axis, the first by default: `unstack`.
 
@@ -194,11 +196,11 @@ def unbind(x: Any, dim: int | None = None, *, axis: int | None = None) -> tuple[
     >>> pb.unbind(pb.tensor([1.0, 2.0]))
     (tensor(1.), tensor(2.))
     """
-    along = either("unbind", dim, axis)
+    along = merge_axis_args("unbind", dim, axis)
     return unstack(x, axis=0 if along is None else along)
 
 
-@public(unbind_p, numpy="unstack: x axis")
+@wrapper_of(unbind_p, numpy="unstack: x axis")
 def unstack(x: Any, /, *, axis: int = 0) -> tuple[Tensor, ...]:
     """Return views of the slices of `x` along an axis.
 
@@ -219,7 +221,7 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[Tensor, ...]:
     return tuple(unbind_p.public(x, axis=normalize_axis("unstack", axis, len(x.shape))))
 
 
-@public(split_p, lambda f, x, *, sizes, axis: f(x, sizes, dim=axis), methods="split")
+@wrapper_of(split_p, lambda f, x, *, sizes, axis: f(x, sizes, dim=axis), methods="split")
 def split(x: Any, split_size_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
     """Return views of consecutive parts of `x` along an axis.
 
@@ -242,13 +244,13 @@ def split(x: Any, split_size_or_sections: Any, dim: int = 0) -> tuple[Tensor, ..
         raise ShapeError("split: needs at least 1 dimension, got a 0-d tensor")
     axis = normalize_axis("split", dim, len(x.shape))
     length = x.shape[axis]
-    size = plain(split_size_or_sections)
+    size = to_builtin(split_size_or_sections)
     if isinstance(size, int):
         if size < (1 if length else 0):
             raise ArgumentError(f"split: a part must have a positive length, got {size}")
         sizes = tuple(min(size, length - i) for i in range(0, length, size or 1)) or (0,)
     else:
-        sizes = tuple(map(plain, size))
+        sizes = tuple(map(to_builtin, size))
         if sum(sizes) != length or any(n < 0 for n in sizes):
             raise ShapeError(
                 f"split: lengths that sum to {length}, the length of axis {axis} of shape "
@@ -278,7 +280,7 @@ def chunk(x: Any, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     (tensor([1., 2.]), tensor([3.]))
     """
     needs_tensor("chunk", x)
-    chunks = plain(chunks)
+    chunks = to_builtin(chunks)
     if chunks < 1:
         raise ArgumentError(f"chunk: chunks must be at least 1, got {chunks}")
     length = x.shape[normalize_axis("chunk", dim, len(x.shape))] if x.shape else 0
@@ -322,7 +324,7 @@ def tensor_split(x: Any, indices_or_sections: int | Sequence[int], dim: int = 0)
     length = x.shape[axis]
     if isinstance(indices_or_sections, Tensor):
         indices_or_sections = indices_or_sections.tolist()
-    indices_or_sections = plain(indices_or_sections)
+    indices_or_sections = to_builtin(indices_or_sections)
     if not isinstance(indices_or_sections, int):
         cuts = [0, *indices_or_sections, length]
     elif indices_or_sections < 1:
@@ -404,12 +406,12 @@ def atleast_3d(*tensors: Any) -> Any:
 def _each(op: str, tensors: Sequence[Any], wider: Callable[[tuple[int, ...]], Any]) -> Any:
     if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
         return tuple(_each(op, (x,), wider) for x in tensors[0])
-    found = []
+    result = []
     for x in tensors:
         tensor = tensor_of(op, x)
         shape = wider(tuple(tensor.shape))
-        found.append(tensor if shape == tuple(tensor.shape) else reshape(tensor, shape))
-    return found[0] if len(found) == 1 else tuple(found)
+        result.append(tensor if shape == tuple(tensor.shape) else reshape(tensor, shape))
+    return result[0] if len(result) == 1 else tuple(result)
 
 
 # -- splitting along the first axes ----------------------------------------------------------------
@@ -482,7 +484,7 @@ def dsplit(x: Any, indices_or_sections: int | Sequence[int]) -> Any:
 
 def equal_parts(op: str, x: Any, parts: Any, axis: int) -> Any:
     """Return the parts between places, or a number of parts of one length."""
-    parts = plain(parts)
+    parts = to_builtin(parts)
     if isinstance(parts, int) and (parts < 1 or x.shape[axis] % parts):
         required = f"a number of parts that divides the length {x.shape[axis]} required"
         raise ArgumentError(compose(op, required, str(parts), ("x", x)))

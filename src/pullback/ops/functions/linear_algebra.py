@@ -10,7 +10,7 @@ from pullback.core.graph.modes import is_grad_enabled
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, ArgumentTypeError, compose
 from pullback.ops.arguments import tensor_of
-from pullback.ops.declare import composition, public, recorded
+from pullback.ops.declare import composition, register_xp, wrapper_of
 from pullback.ops.functions.creation import eye
 from pullback.ops.functions.pointwise import add, where
 from pullback.ops.functions.products import matmul
@@ -48,7 +48,7 @@ class QRResult(NamedTuple):
     R: Tensor
 
 
-@public(qr_p)
+@wrapper_of(qr_p)
 def qr(x: Any, /, *, mode: str = "reduced") -> QRResult:
     """Return Q and R with x = Q R, Q of orthonormal columns, for a matrix or each in a stack.
 
@@ -91,7 +91,7 @@ class SlogdetResult(NamedTuple):
     logabsdet: Tensor
 
 
-@public(slogdet_p, methods="slogdet", numpy="linalg.slogdet: a=x")
+@wrapper_of(slogdet_p, methods="slogdet", numpy="linalg.slogdet: a=x")
 def slogdet(x: Any, /) -> SlogdetResult:
     """Return sign and logabsdet with det(x) = sign * exp(logabsdet), without overflow.
 
@@ -149,7 +149,7 @@ class EighResult(NamedTuple):
     eigenvectors: Tensor
 
 
-@public(eigh_p)
+@wrapper_of(eigh_p)
 def eigh(x: Any, /) -> EighResult:
     """Return the eigenvalues and eigenvectors of a Hermitian matrix, or of each in a stack.
 
@@ -203,7 +203,7 @@ class EigResult(NamedTuple):
     eigenvectors: Tensor
 
 
-@public(eig_p)
+@wrapper_of(eig_p)
 def eig(x: Any, /) -> EigResult:
     """Return the eigenvalues and eigenvectors of a square matrix, or of each in a stack.
 
@@ -269,7 +269,7 @@ class SVDResult(NamedTuple):
     Vh: Tensor
 
 
-@public(svd_p)
+@wrapper_of(svd_p)
 def svd(x: Any, /, *, full_matrices: bool = True) -> SVDResult:
     """Return U, S and Vh with x = U diag(S) Vh, for a matrix or each in a stack.
 
@@ -384,5 +384,5 @@ def matrix_power(x: Any, n: int, /) -> Tensor:
     return result  # type: ignore[return-value]
 
 
-recorded(cholesky, det, eig, eigh, eigvals, eigvalsh, inv, matrix_power, space="linalg")
-recorded(matrix_rank, pinv, qr, slogdet, solve, svd, svdvals, space="linalg")
+register_xp(cholesky, det, eig, eigh, eigvals, eigvalsh, inv, matrix_power, space="linalg")
+register_xp(matrix_rank, pinv, qr, slogdet, solve, svd, svdvals, space="linalg")

@@ -11,15 +11,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from pullback.core.tensor.tensor import TENSOR_CLASSES, Tensor
-from pullback.core.tensor.views import own
+from pullback.core.tensor.views import detach_from_base
 from pullback.errors import ArgumentError, ShapeError, TensorIndexError, compose
 from pullback.ops.arguments import needs_rank, tensor_of
-from pullback.ops.axes import normalize_axes, normalize_axis, plain
+from pullback.ops.axes import normalize_axes, normalize_axis, to_builtin
 from pullback.ops.declare import (
     composition,
     needs_tensor,
-    public,
-    recorded,
+    register_xp,
+    wrapper_of,
 )
 from pullback.ops.matrices import needs_matrices
 from pullback.ops.primitives.arranging import roll_p
@@ -40,7 +40,7 @@ _INTS = frozenset((int,))
 
 
 # -- shapes ----------------------------------------------------------------------------------------
-@public(reshape_p)
+@wrapper_of(reshape_p)
 def reshape(x: Any, /, shape: Sequence[int] | int, *, copy: bool | None = None) -> Tensor:
     """Return `x` in another shape, a view where the memory allows; one length may be -1.
 
@@ -55,7 +55,7 @@ def reshape(x: Any, /, shape: Sequence[int] | int, *, copy: bool | None = None) 
         needs_tensor("reshape", x)
     wanted = shape
     if shape.__class__ is not tuple or not _INTS.issuperset(map(type, shape)):
-        shape = plain(shape)
+        shape = to_builtin(shape)
         shape = (shape,) if isinstance(shape, int) else shape
         wanted = resolve_shape("reshape", x.shape, shape)
     result: Tensor = reshape_p.public(x, shape=wanted)
@@ -75,7 +75,7 @@ def reshape(x: Any, /, shape: Sequence[int] | int, *, copy: bool | None = None) 
     return result
 
 
-@public(permute_p)
+@wrapper_of(permute_p)
 def permute_dims(x: Any, /, axes: Sequence[int]) -> Tensor:
     """Return a view of `x` with its axes in the order `axes`.
 
@@ -211,7 +211,7 @@ def squeeze(x: Any, /, axis: int | Sequence[int] | None) -> Tensor:
     return reshape_p.public(x, shape=shape)
 
 
-@public(broadcast_to_p, numpy="broadcast_to: array=x shape")
+@wrapper_of(broadcast_to_p, numpy="broadcast_to: array=x shape")
 def broadcast_to(x: Any, /, shape: Sequence[int] | int) -> Tensor:
     """Return `x` repeated to `shape`, a view.
 
@@ -223,7 +223,7 @@ def broadcast_to(x: Any, /, shape: Sequence[int] | int) -> Tensor:
             [1., 2.]])
     """
     needs_tensor("broadcast_to", x)
-    shape = plain(shape)
+    shape = to_builtin(shape)
     return broadcast_to_p.public(x, shape=(shape,) if isinstance(shape, int) else tuple(shape))
 
 
@@ -257,7 +257,7 @@ def expand(x: Any, shape: Sequence[int]) -> Tensor:
     return broadcast_to_p.public(x, shape=tuple(sizes))
 
 
-@public(flip_p, numpy="flip: m=x axis")
+@wrapper_of(flip_p, numpy="flip: m=x axis")
 def flip(x: Any, /, *, axis: Any = None) -> Tensor:
     """Return `x` with the order along `axis` reversed, all axes by default.
 
@@ -520,7 +520,7 @@ def unflatten(x: Any, dim: int, sizes: Sequence[int]) -> Tensor:
     return reshape(x, shape=(*x.shape[:axis], *split, *x.shape[axis + 1 :]))
 
 
-@public(roll_p, numpy="roll: a=x shift axis")
+@wrapper_of(roll_p, numpy="roll: a=x shift axis")
 def roll(
     x: Any,
     /,
@@ -552,15 +552,15 @@ def roll(
     tensor([3., 1., 2.])
     """
     needs_tensor("roll", x)
-    shift = plain(shift)
+    shift = to_builtin(shift)
     if axis is None:
         if not isinstance(shift, int):
             raise ArgumentError(compose("roll", "one shift without an axis required", repr(shift)))
         result = reshape(roll_p.public(reshape(x, (-1,)), shift=(shift,), axis=(0,)), x.shape)
-        own(result)
+        detach_from_base(result)
         return result
     axes = tuple(axis) if isinstance(axis, (tuple, list)) else (axis,)
-    shifts = (shift,) * len(axes) if isinstance(shift, int) else tuple(map(plain, shift))
+    shifts = (shift,) * len(axes) if isinstance(shift, int) else tuple(map(to_builtin, shift))
     if len(shifts) != len(axes):
         came = f"{len(shifts)} for {len(axes)} axes"
         raise ArgumentError(compose("roll", "one shift an axis required", came, ("x", x)))
@@ -642,7 +642,7 @@ def rot90(x: Any, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
 
 
 # -- windows ---------------------------------------------------------------------------------------
-@public(unfold_dim_p, methods="unfold")
+@wrapper_of(unfold_dim_p, methods="unfold")
 def unfold_along(x: Any, dimension: int, size: int, step: int) -> Tensor:
     """Return a copy of the windows of `size` elements along a dimension, one every `step` elements.
 
@@ -723,4 +723,4 @@ def conjugate_transpose(x: Tensor) -> Tensor:
     return conj(flipped) if x.dtype.is_complex else flipped
 
 
-recorded(matrix_transpose, space="linalg")
+register_xp(matrix_transpose, space="linalg")

@@ -15,7 +15,7 @@ from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, ShapeError, compose
 from pullback.ops.arguments import needs_rank, tensor_of
 from pullback.ops.axes import normalize_axes
-from pullback.ops.declare import composition, recorded
+from pullback.ops.declare import composition, register_xp
 from pullback.ops.functions.complex_numbers import squared_size
 from pullback.ops.functions.creation import arange, eye
 from pullback.ops.functions.data_types import astype
@@ -348,8 +348,8 @@ def lstsq(A: Any, B: Any, rcond: Any = None, *, driver: str | None = None) -> Ls
     """
     needs_matrices("lstsq", A, "A")
     if isinstance(B, Tensor) and B.shape == A.shape[:-1]:
-        found = lstsq(A, expand_dims(B, axis=-1), rcond)
-        return found._replace(solution=found.solution[..., 0])
+        result = lstsq(A, expand_dims(B, axis=-1), rcond)
+        return result._replace(solution=result.solution[..., 0])
     needs_matrices("lstsq", B, "B")
     if A.shape[-2] != B.shape[-2]:
         required = f"a B of {A.shape[-2]} rows, as many as A has, required"
@@ -492,5 +492,5 @@ def tensorsolve(A: Any, B: Any, dims: Any = None) -> Tensor:
     return reshape(solve(reshape(turned, (size, size)), reshape(B, (size,))), shape)
 
 
-recorded(cond, lstsq, matrix_exp, multi_dot, solve_triangular, space="linalg")
-recorded(tensorinv, tensorsolve, space="linalg")
+register_xp(cond, lstsq, matrix_exp, multi_dot, solve_triangular, space="linalg")
+register_xp(tensorinv, tensorsolve, space="linalg")

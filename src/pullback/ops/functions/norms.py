@@ -11,8 +11,8 @@ from typing import Any
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, ShapeError, compose
 from pullback.ops.arguments import needs_rank
-from pullback.ops.axes import either, normalize_axes, normalize_axis
-from pullback.ops.declare import composition, needs_tensor, public, recorded
+from pullback.ops.axes import merge_axis_args, normalize_axes, normalize_axis
+from pullback.ops.declare import composition, needs_tensor, register_xp, wrapper_of
 from pullback.ops.functions.creation import eye
 from pullback.ops.functions.linear_algebra import svdvals
 from pullback.ops.functions.manipulation import expand_dims, permute_dims
@@ -27,7 +27,7 @@ from pullback.ops.samples import both, sample
 
 
 # -- norms -----------------------------------------------------------------------------------------
-@public(vector_norm_p, numpy="linalg.vector_norm: x axis keepdims ord")
+@wrapper_of(vector_norm_p, numpy="linalg.vector_norm: x axis keepdims ord")
 def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Tensor:
     """Return sum(abs(x) ** ord) ** (1 / ord) over axes, all of them by default.
 
@@ -156,7 +156,7 @@ def norm(
     tensor([ 5., 10.])
     """
     needs_tensor("norm", x)
-    over, keep = either("norm", dim, axis), keepdim or keepdims
+    over, keep = merge_axis_args("norm", dim, axis), keepdim or keepdims
     if p != "nuc":
         return vector_norm_p.public(x, axis=over, keepdims=keep, ord=2 if p in ("fro", None) else p)
     axes = normalize_axes("norm", over, len(x.shape))
@@ -219,9 +219,9 @@ def cdist(x1: Any, x2: Any, p: float = 2.0) -> Tensor:
     # A point's distance from itself stays what it is: it moves neither forward nor backward.
     own = eye(x1.shape[-2], dtype="bool", device=x1.device)
     differences = where(expand_dims(own, axis=-1), 1, differences)
-    found = vector_norm_p.public(differences, axis=-1, keepdims=False, ord=p)
+    result = vector_norm_p.public(differences, axis=-1, keepdims=False, ord=p)
     x = x1.detach()
-    return where(own, vector_norm_p.public(x - x, axis=-1, keepdims=True, ord=p), found)
+    return where(own, vector_norm_p.public(x - x, axis=-1, keepdims=True, ord=p), result)
 
 
 @composition(
@@ -267,4 +267,4 @@ def renorm(input: Any, p: float, dim: int, maxnorm: float) -> Tensor:
     return multiply(input, where(greater(lengths, maxnorm), smaller, 1))
 
 
-recorded(matrix_norm, vector_norm, space="linalg")
+register_xp(matrix_norm, vector_norm, space="linalg")

@@ -13,7 +13,7 @@ from pullback.arrays import DTYPES, library_of, real_of
 from pullback.core.tensor.tensor import TENSOR_CLASSES, Tensor
 from pullback.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError, compose
 from pullback.ops.arguments import tensor_of
-from pullback.ops.declare import composition, needs_tensor, public
+from pullback.ops.declare import composition, needs_tensor, wrapper_of
 from pullback.ops.functions.data_types import astype
 from pullback.ops.functions.manipulation import reshape
 from pullback.ops.primitives.arithmetic import (
@@ -49,7 +49,7 @@ from pullback.ops.samples import both, real, sample
 
 
 # -- PyTorch's arguments -------------------------------------------------------------------------
-@public(add_p, methods="add")
+@wrapper_of(add_p, methods="add")
 def add(x: Any, y: Any, /, *, alpha: Any = 1, out: Any = None) -> Tensor:
     """Return x + alpha * y.
 
@@ -63,7 +63,7 @@ def add(x: Any, y: Any, /, *, alpha: Any = 1, out: Any = None) -> Tensor:
     return add_p.public(x, y) if out is None else add_p.public(x, y, out=out)
 
 
-@public(sub_p, methods="sub subtract")
+@wrapper_of(sub_p, methods="sub subtract")
 def sub(x: Any, y: Any, /, *, alpha: Any = 1, out: Any = None) -> Tensor:
     """Return x - alpha * y.
 
@@ -82,7 +82,7 @@ def times(y: Any, alpha: Any) -> Any:
     return y * alpha if isinstance(y, (int, float, complex)) else multiply(y, alpha)
 
 
-@public(div_p, methods="div divide")
+@wrapper_of(div_p, methods="div divide")
 def div(x: Any, y: Any, /, *, rounding_mode: str | None = None, out: Any = None) -> Tensor:
     """Return x / y, rounded if so wished; the derivative of what is rounded is 0.
 
@@ -124,7 +124,7 @@ def needs_mask(op: str, name: str, condition: Any) -> None:
 
 
 # -- choosing --------------------------------------------------------------------------------------
-@public(where_p)
+@wrapper_of(where_p)
 def where(condition: Any, x: Any, y: Any, /) -> Tensor:
     """Return x where condition holds, else y; the other branch gets a gradient of exactly 0.
 
@@ -154,7 +154,7 @@ def where(condition: Any, x: Any, y: Any, /) -> Tensor:
     return where_p.public(condition, x, y)
 
 
-@public(clamp_p)
+@wrapper_of(clamp_p)
 def clip(x: Any, /, min: Any = None, max: Any = None) -> Tensor:
     """Return `x` limited to [min, max]; the bounds are numbers or tensors.
 
@@ -177,7 +177,7 @@ def clip(x: Any, /, min: Any = None, max: Any = None) -> Tensor:
 _WHOLE = frozenset((int, type(None)))
 
 
-@public(clamp_p, methods="clamp clip")
+@wrapper_of(clamp_p, methods="clamp clip")
 def clamp(x: Any, min: Any = None, max: Any = None) -> Tensor:
     """Return `x` limited to [min, max]; bounds are numbers or tensors.
 
@@ -225,7 +225,7 @@ def clamps_by_numbers(x: Any, *bounds: Any) -> bool:
 
 
 # -- between ---------------------------------------------------------------------------------------
-@public(lerp_p, methods="lerp lerp_")
+@wrapper_of(lerp_p, methods="lerp lerp_")
 def lerp(start: Any, end: Any, weight: Any) -> Tensor:
     """Return start + weight * (end - start), the point between two at a share of the way.
 
@@ -456,7 +456,7 @@ def logaddexp2(x: Any, y: Any) -> Tensor:
 
 
 # -- signs and rounding ----------------------------------------------------------------------------
-@public(sign_p, methods="sign sgn")
+@wrapper_of(sign_p, methods="sign sgn")
 def sign(x: Any, /) -> Tensor:
     """Return the sign of real numbers, x / abs(x) of complex ones; 0 where x is 0.
 
@@ -477,7 +477,7 @@ def _dtype(x: Any) -> Any:
     return getattr(x, "dtype", "")
 
 
-@public(round_p, methods="round", numpy="rint")
+@wrapper_of(round_p, methods="round", numpy="rint")
 def round(x: Any, /, *, decimals: int = 0, out: Any = None) -> Tensor:
     """Return x rounded to the nearest integer, halves to the even one; the derivative is 0.
 
@@ -501,7 +501,7 @@ def round(x: Any, /, *, decimals: int = 0, out: Any = None) -> Tensor:
     return result
 
 
-@public(nan_to_num_p, methods="nan_to_num")
+@wrapper_of(nan_to_num_p, methods="nan_to_num")
 def nan_to_num(x: Any, nan: float = 0.0, posinf: Any = None, neginf: Any = None) -> Tensor:
     """Return `x` with numbers in place of NaN and infinities, which get no gradient.
 
@@ -584,7 +584,7 @@ def prelu(x: Any, weight: Any) -> Tensor:
 
 
 # -- methods as functions --------------------------------------------------------------------------
-@public(masked_fill_p, methods="masked_fill")
+@wrapper_of(masked_fill_p, methods="masked_fill")
 def masked_fill(x: Any, mask: Any, value: Any) -> Tensor:
     """Return x with value where mask holds.
 

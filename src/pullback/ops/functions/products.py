@@ -17,12 +17,12 @@ from pullback.arrays import NUMPY
 from pullback.core.tensor.tensor import TENSOR_CLASSES, Tensor
 from pullback.errors import ArgumentError, ArgumentTypeError, ShapeError, TensorIndexError, compose
 from pullback.ops.arguments import tensor_of
-from pullback.ops.axes import either, normalize_axis, plain
+from pullback.ops.axes import merge_axis_args, normalize_axis, to_builtin
 from pullback.ops.declare import (
     composition,
     needs_tensor,
-    public,
-    recorded,
+    register_xp,
+    wrapper_of,
 )
 from pullback.ops.functions import reductions
 from pullback.ops.functions.diagonals import diagonal_of
@@ -39,7 +39,7 @@ _ARRAYS = frozenset(NUMPY.array_types)
 
 
 # -- matrices --------------------------------------------------------------------------------------
-@public(matmul_p, methods="matmul", numpy="linalg.matmul: x1 x2")
+@wrapper_of(matmul_p, methods="matmul", numpy="linalg.matmul: x1 x2")
 def matmul(x1: Any, x2: Any, /) -> Tensor:
     """Return the matrix product; vectors and stacks of matrices as in PyTorch and the standard.
 
@@ -295,7 +295,7 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Tensor:
     return reshape(product, product.shape[:-2])
 
 
-@public(outer_p, methods="outer ger", numpy="linalg.outer: x1 x2")
+@wrapper_of(outer_p, methods="outer ger", numpy="linalg.outer: x1 x2")
 def outer(x1: Any, x2: Any, /) -> Tensor:
     """Return the matrix of the products x1[i] * x2[j] of two vectors.
 
@@ -350,7 +350,7 @@ def kron(input: Any, other: Any) -> Tensor:
     return reshape(multiply(left, right), lengths)
 
 
-@public(cross_p, numpy="linalg.cross: x1 x2 axis")
+@wrapper_of(cross_p, numpy="linalg.cross: x1 x2 axis")
 def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Tensor:
     """Return the cross product of vectors of three elements along an axis; the others broadcast.
 
@@ -366,7 +366,7 @@ def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Tensor:
     tensor([0., 0., 1.])
     """
     ndims = []
-    axis = plain(axis)
+    axis = to_builtin(axis)
     for name, x in (("x1", x1), ("x2", x2)):
         needs_tensor("cross", x, name)
         ndims.append(len(x.shape))
@@ -438,7 +438,7 @@ def tensordot(x1: Any, x2: Any, /, axes: Any = None, *, dims: Any = None) -> Ten
     """
     needs_tensor("tensordot", x1, "x1")
     needs_tensor("tensordot", x2, "x2")
-    axes = either("tensordot", dims, axes)
+    axes = merge_axis_args("tensordot", dims, axes)
     first, second = _paired_axes(x1, x2, 2 if axes is None else axes)
     names: dict[int, str] = {j: f"x{i}" for i, j in zip(first, second, strict=True)}
     lx = tuple(f"x{i}" for i in range(len(x1.shape)))
@@ -451,7 +451,7 @@ def _paired_axes(x1: Any, x2: Any, axes: Any) -> tuple[list[int], list[int]]:
     """Return the axes of `x1` and of `x2` that tensordot sums over, counted from the front."""
     inputs = (("x1", x1), ("x2", x2))
     n, m = len(x1.shape), len(x2.shape)
-    axes = plain(axes)
+    axes = to_builtin(axes)
     if isinstance(axes, int) and not isinstance(axes, bool):
         if not 0 <= axes <= min(n, m):
             required = f"a number of axes from 0 to {min(n, m)} required"
@@ -601,9 +601,9 @@ def _plain_pair(equation: str, n: int, m: int) -> tuple[Any, tuple[tuple[int, in
     inputs, _, output = equation.replace(" ", "").partition("->")
     x, comma, y = inputs.partition(",")
     known = (set(x) & set(y)) | set(output)
-    plain = comma and "->" in equation and known == set(x) | set(y)
+    to_builtin = comma and "->" in equation and known == set(x) | set(y)
     letters = known.issubset(string.ascii_letters)
-    if not plain or not letters or (len(x), len(y)) != (n, m):
+    if not to_builtin or not letters or (len(x), len(y)) != (n, m):
         return None, ()
     if any(len(set(term)) < len(term) for term in (x, y, output)):
         return None, ()
@@ -788,4 +788,4 @@ def vdot(input: Any, other: Any) -> Tensor:
     return vecdot(input, other)
 
 
-recorded(cross, matmul, outer, tensordot, vecdot, space="linalg")
+register_xp(cross, matmul, outer, tensordot, vecdot, space="linalg")

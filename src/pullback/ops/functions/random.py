@@ -16,7 +16,7 @@ from pullback.core.graph.locks import fork_safe_locks
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, ArgumentTypeError, ShapeError, compose
 from pullback.ops.arguments import holds_somewhere, tensor_of
-from pullback.ops.axes import plain
+from pullback.ops.axes import to_builtin
 from pullback.ops.functions.creation import hinted, shape_of
 from pullback.ops.functions.pointwise import add
 from pullback.ops.functions.repeating import broadcast_arrays
@@ -56,7 +56,7 @@ class Generator:
 
     def manual_seed(self, seed: int | None) -> Generator:
         """Start again from `seed` and return this generator."""
-        seed = plain(seed)
+        seed = to_builtin(seed)
         if seed is not None and (not isinstance(seed, int) or seed < 0):
             raise ArgumentError(f"manual_seed: seed must be a non-negative integer, got {seed!r}")
         library, native = library_for(self.device)

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from pullback.core.tensor.tensor import Tensor
-from pullback.ops.axes import either
-from pullback.ops.declare import composition, public, refuse_positions
+from pullback.ops.axes import merge_axis_args
+from pullback.ops.declare import composition, refuse_positions, wrapper_of
 from pullback.ops.functions.data_types import astype
 from pullback.ops.primitives.reductions import max, min, prod_p, sum_p
 from pullback.ops.primitives.softmax import log_softmax_p, logsumexp_p, softmax_p
@@ -15,7 +15,7 @@ from pullback.ops.samples import AXES, real
 
 
 # -- sums and products -----------------------------------------------------------------------------
-@public(sum_p)
+@wrapper_of(sum_p)
 def sum(
     x: Any,
     /,
@@ -36,13 +36,13 @@ def sum(
     """
     if _more or dim is not None or keepdim:
         refuse_positions(sum, _more)
-        axis, keepdims = either("sum", dim, axis), keepdims or keepdim
+        axis, keepdims = merge_axis_args("sum", dim, axis), keepdims or keepdim
     if dtype is None:
         return sum_p.public(x, axis=axis, keepdims=keepdims)
     return in_dtype(sum_p.public, x, dtype, axis=axis, keepdims=keepdims)
 
 
-@public(prod_p)
+@wrapper_of(prod_p)
 def prod(
     x: Any,
     /,
@@ -63,7 +63,7 @@ def prod(
     """
     if _more or dim is not None or keepdim:
         refuse_positions(prod, _more)
-        axis, keepdims = either("prod", dim, axis), keepdims or keepdim
+        axis, keepdims = merge_axis_args("prod", dim, axis), keepdims or keepdim
     return in_dtype(prod_p.public, x, dtype, axis=axis, keepdims=keepdims)
 
 
@@ -88,7 +88,7 @@ def amax(
     >>> pb.amax(pb.tensor([[1.0, 3.0], [4.0, 2.0]]), dim=0)
     tensor([4., 3.])
     """
-    return max(x, axis=either("amax", dim, axis), keepdims=keepdim or keepdims)
+    return max(x, axis=merge_axis_args("amax", dim, axis), keepdims=keepdim or keepdims)
 
 
 @composition(AXES[1], domain=real(-2, 2), distinct=True, reference="numpy.min", scalars=False)
@@ -103,7 +103,7 @@ def amin(
     >>> pb.amin(pb.tensor([[1.0, 3.0], [4.0, 2.0]]), dim=0)
     tensor([1., 2.])
     """
-    return min(x, axis=either("amin", dim, axis), keepdims=keepdim or keepdims)
+    return min(x, axis=merge_axis_args("amin", dim, axis), keepdims=keepdim or keepdims)
 
 
 class Extremes(NamedTuple):
@@ -133,12 +133,12 @@ def aminmax(
     >>> pb.aminmax(pb.tensor([1.0, 3.0, 2.0]))
     Extremes(min=tensor(1.), max=tensor(3.))
     """
-    over, kept = either("aminmax", dim, axis), keepdim or keepdims
+    over, kept = merge_axis_args("aminmax", dim, axis), keepdim or keepdims
     return Extremes(min(x, axis=over, keepdims=kept), max(x, axis=over, keepdims=kept))
 
 
 # -- exponential sums ------------------------------------------------------------------------------
-@public(softmax_p, methods="softmax")
+@wrapper_of(softmax_p, methods="softmax")
 def softmax(
     x: Any, dim: int | None = None, *, axis: int | None = None, dtype: Any = None
 ) -> Tensor:
@@ -153,13 +153,13 @@ def softmax(
     tensor([0.5000, 0.5000])
     """
     if axis is not None:
-        dim = either("softmax", dim, axis)
+        dim = merge_axis_args("softmax", dim, axis)
     if dtype is None:
         return softmax_p.public(x, axis=dim)
     return in_dtype(softmax_p.public, x, dtype, axis=dim)
 
 
-@public(log_softmax_p, methods="log_softmax")
+@wrapper_of(log_softmax_p, methods="log_softmax")
 def log_softmax(
     x: Any, dim: int | None = None, *, axis: int | None = None, dtype: Any = None
 ) -> Tensor:
@@ -172,13 +172,13 @@ def log_softmax(
     tensor([-1000.,     0.])
     """
     if axis is not None:
-        dim = either("log_softmax", dim, axis)
+        dim = merge_axis_args("log_softmax", dim, axis)
     if dtype is None:
         return log_softmax_p.public(x, axis=dim)
     return in_dtype(log_softmax_p.public, x, dtype, axis=dim)
 
 
-@public(logsumexp_p, methods="logsumexp")
+@wrapper_of(logsumexp_p, methods="logsumexp")
 def logsumexp(
     x: Any, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: bool = False
 ) -> Tensor:
@@ -191,5 +191,5 @@ def logsumexp(
     tensor(1000.6932)
     """
     if axis is not None:
-        dim = either("logsumexp", dim, axis)
+        dim = merge_axis_args("logsumexp", dim, axis)
     return logsumexp_p.public(x, axis=dim, keepdims=keepdim or keepdims)

@@ -13,8 +13,8 @@ from pullback.arrays import is_array, library_of
 from pullback.core.tensor.tensor import Tensor, box
 from pullback.errors import ArgumentError, ArgumentTypeError, ShapeError, compose
 from pullback.ops.arguments import tensor_of
-from pullback.ops.axes import normalize_axis, plain
-from pullback.ops.declare import composition, needs_one_library, needs_tensor, public
+from pullback.ops.axes import normalize_axis, to_builtin
+from pullback.ops.declare import composition, needs_one_library, needs_tensor, wrapper_of
 from pullback.ops.functions.creation import tensor
 from pullback.ops.functions.data_types import broadcast_shapes
 from pullback.ops.functions.joining import stack
@@ -122,7 +122,9 @@ def meshgrid(*arrays: Any, indexing: str = "xy") -> list[Tensor]:
     ]
 
 
-@public(tile_p, lambda f, x, *, repetitions: f(x, repetitions), numpy="tile: A=x reps=repetitions")
+@wrapper_of(
+    tile_p, lambda f, x, *, repetitions: f(x, repetitions), numpy="tile: A=x reps=repetitions"
+)
 def tile(x: Any, repetitions: tuple[int, ...], /) -> Tensor:
     """Return copies of `x` side by side: `repetitions` says how many along each axis.
 
@@ -145,8 +147,8 @@ def tile(x: Any, repetitions: tuple[int, ...], /) -> Tensor:
             [1., 2., 1., 2.]])
     """
     needs_tensor("tile", x)
-    repetitions = plain(repetitions)
-    counts = (repetitions,) if isinstance(repetitions, int) else tuple(map(plain, repetitions))
+    repetitions = to_builtin(repetitions)
+    counts = (repetitions,) if isinstance(repetitions, int) else tuple(map(to_builtin, repetitions))
     if any(not hasattr(n, "__index__") or n < 0 for n in counts):
         required = "integers that are not negative required as repetitions"
         raise ArgumentError(compose("tile", required, repr(repetitions), ("x", x)))

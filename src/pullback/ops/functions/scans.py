@@ -9,8 +9,8 @@ from typing import Any
 from pullback.core.tensor.tensor import TENSOR_CLASSES, Tensor
 from pullback.errors import ArgumentError, ShapeError, compose
 from pullback.ops.arguments import needs_rank, tensor_of
-from pullback.ops.axes import either, normalize_axes, normalize_axis
-from pullback.ops.declare import composition, needs_one_library, needs_tensor, public
+from pullback.ops.axes import merge_axis_args, normalize_axes, normalize_axis
+from pullback.ops.declare import composition, needs_one_library, needs_tensor, wrapper_of
 from pullback.ops.functions.creation import full
 from pullback.ops.functions.data_types import astype
 from pullback.ops.functions.joining import cat, concat
@@ -25,7 +25,7 @@ from pullback.ops.samples import sample
 
 
 # -- running sums and products ---------------------------------------------------------------------
-@public(cumsum_p, methods="cumsum", numpy="cumsum: a=x axis/flat dtype")
+@wrapper_of(cumsum_p, methods="cumsum", numpy="cumsum: a=x axis/flat dtype")
 def cumsum(x: Any, dim: int | None = None, *, axis: int | None = None, dtype: Any = None) -> Tensor:
     """Return the running sum along an axis.
 
@@ -38,13 +38,13 @@ def cumsum(x: Any, dim: int | None = None, *, axis: int | None = None, dtype: An
     tensor([1., 3., 6.])
     """
     if axis is not None:
-        dim = either("cumsum", dim, axis)
+        dim = merge_axis_args("cumsum", dim, axis)
     if dtype is None and x.__class__ in TENSOR_CLASSES:
         return cumsum_p.public(x, axis=dim)
     return _along("cumsum", cumsum_p.public, x, dim, dtype)
 
 
-@public(cumprod_p, methods="cumprod", numpy="cumprod: a=x axis/flat dtype")
+@wrapper_of(cumprod_p, methods="cumprod", numpy="cumprod: a=x axis/flat dtype")
 def cumprod(
     x: Any, dim: int | None = None, *, axis: int | None = None, dtype: Any = None
 ) -> Tensor:
@@ -59,7 +59,7 @@ def cumprod(
     >>> pb.cumprod(pb.tensor([1.0, 2.0, 3.0]), 0)
     tensor([1., 2., 6.])
     """
-    return _along("cumprod", cumprod_p.public, x, either("cumprod", dim, axis), dtype)
+    return _along("cumprod", cumprod_p.public, x, merge_axis_args("cumprod", dim, axis), dtype)
 
 
 def _along(op: str, scan: Callable[..., Tensor], x: Any, axis: Any, dtype: Any) -> Tensor:
@@ -170,7 +170,7 @@ def _standard(
     return joined
 
 
-@public(logcumsumexp_p, methods="logcumsumexp")
+@wrapper_of(logcumsumexp_p, methods="logcumsumexp")
 def logcumsumexp(x: Any, dim: int | None = None, *, axis: int | None = None) -> Tensor:
     """Return log(cumsum(exp(x))) along an axis, without overflow.
 
@@ -180,7 +180,7 @@ def logcumsumexp(x: Any, dim: int | None = None, *, axis: int | None = None) -> 
     >>> pb.logcumsumexp(pb.tensor([1000.0, 1000.0]), 0)
     tensor([1000.0000, 1000.6932])
     """
-    return logcumsumexp_p.public(x, axis=either("logcumsumexp", dim, axis))
+    return logcumsumexp_p.public(x, axis=merge_axis_args("logcumsumexp", dim, axis))
 
 
 # -- differences -----------------------------------------------------------------------------------

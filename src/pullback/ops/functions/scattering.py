@@ -12,7 +12,7 @@ from pullback.core.function.dispatch import beside
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, ShapeError, compose
 from pullback.ops.arguments import tensor_of
-from pullback.ops.declare import composition, needs_one_library, public
+from pullback.ops.declare import composition, needs_one_library, wrapper_of
 from pullback.ops.functions.creation import arange, asarray, full, full_like, ones_like, zeros_like
 from pullback.ops.functions.data_types import astype
 from pullback.ops.functions.gathering import (
@@ -40,7 +40,7 @@ from pullback.ops.samples import both, integers, mask, real, sample
 
 
 # -- writing and adding ----------------------------------------------------------------------------
-@public(
+@wrapper_of(
     scatter_p,
     call=lambda f, input, index, src, *, axis: f(input, axis, index, src),
     methods="scatter",
@@ -78,7 +78,7 @@ def scatter(input: Any, dim: int, index: Any, src: Any = None, *, value: Any = N
     return scatter_p.public(input, index, src, axis=axis)
 
 
-@public(
+@wrapper_of(
     scatter_add_p,
     call=lambda f, input, index, src, *, axis: f(input, axis, index, src),
     methods="scatter_add",
@@ -96,7 +96,7 @@ def scatter_add(input: Any, dim: int, index: Any, src: Any) -> Tensor:
     return scatter_add_p.public(input, index, src, axis=axis)
 
 
-@public(
+@wrapper_of(
     index_add_p,
     call=lambda f, input, index, source, *, axis: f(input, axis, index, source),
     methods="index_add",
@@ -130,7 +130,7 @@ def index_add(input: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1) 
     return index_add_p.public(input, slices, source if alpha == 1 else source * alpha, axis=axis)
 
 
-@public(
+@wrapper_of(
     index_copy_p,
     call=lambda f, input, index, src, *, axis: f(input, axis, index, src),
     methods="index_copy",
@@ -151,7 +151,7 @@ def index_copy(input: Any, dim: int, index: Any, source: Any) -> Tensor:
     return index_copy_p.public(input, slices, source, axis=axis)
 
 
-@public(
+@wrapper_of(
     index_fill_p,
     call=lambda f, input, index, value, *, axis: f(input, axis, index, value),
     methods="index_fill",

@@ -14,7 +14,7 @@ from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ShapeError, compose
 from pullback.ops.arguments import tensor_of
 from pullback.ops.axes import normalize_axis
-from pullback.ops.declare import composition, needs_tensor, public
+from pullback.ops.declare import composition, needs_tensor, wrapper_of
 from pullback.ops.functions.creation import arange, full, zeros_like
 from pullback.ops.functions.joining import cat
 from pullback.ops.functions.manipulation import moveaxis, reshape
@@ -51,7 +51,7 @@ class UniqueInverse(NamedTuple):
     inverse_indices: Tensor
 
 
-@public(unique_all_p, numpy="unique_all: x")
+@wrapper_of(unique_all_p, numpy="unique_all: x")
 def unique_all(x: Any, /) -> UniqueAll:
     """Return the distinct values, where each is first, which each element has, and their counts.
 
@@ -71,7 +71,7 @@ def unique_all(x: Any, /) -> UniqueAll:
     return UniqueAll(*unique_all_p.public(x))
 
 
-@public(unique_counts_p, numpy="unique_counts: x")
+@wrapper_of(unique_counts_p, numpy="unique_counts: x")
 def unique_counts(x: Any, /) -> UniqueCounts:
     """Return the distinct values and how many there are of each.
 
@@ -85,7 +85,7 @@ def unique_counts(x: Any, /) -> UniqueCounts:
     return UniqueCounts(*unique_counts_p.public(x))
 
 
-@public(unique_inverse_p, numpy="unique_inverse: x")
+@wrapper_of(unique_inverse_p, numpy="unique_inverse: x")
 def unique_inverse(x: Any, /) -> UniqueInverse:
     """Return the distinct values, and the number of its value for each element.
 
@@ -121,7 +121,7 @@ def unique_values(x: Any, /) -> Tensor:
     return unique_counts(x).values  # a library's own unique_values may come in any order
 
 
-@public(isin_p)
+@wrapper_of(isin_p)
 def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Tensor:
     """Return whether each element of `x1` is among those of `x2`; with `invert`, whether it is not.
 
@@ -173,8 +173,8 @@ def unique(
     """
     x = tensor_of("unique", x).detach()
     if dim is None:
-        found = unique_all(x)
-        values, inverse, counts = found.values, found.inverse_indices, found.counts
+        result = unique_all(x)
+        values, inverse, counts = result.values, result.inverse_indices, result.counts
     else:
         rows, axis = _rows("unique", x, dim)
         order = _in_order(rows)
@@ -218,8 +218,8 @@ def unique_consecutive(
 
 def _asked_for(values: Any, inverse: Any, counts: Any, want_inverse: Any, want_counts: Any) -> Any:
     more = ((inverse, want_inverse), (counts, want_counts))
-    found = (values, *[part for part, wanted in more if wanted])
-    return found if len(found) > 1 else values
+    result = (values, *[part for part, wanted in more if wanted])
+    return result if len(result) > 1 else values
 
 
 def _rows(op: str, x: Tensor, dim: int) -> tuple[Tensor, int]:

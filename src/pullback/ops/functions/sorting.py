@@ -14,10 +14,10 @@ from pullback.ops.arguments import array_of
 from pullback.ops.axes import normalize_axis
 from pullback.ops.declare import (
     composition,
-    disown,
+    detach_results,
     needs_order,
     needs_tensor,
-    public,
+    wrapper_of,
 )
 from pullback.ops.functions import manipulation
 from pullback.ops.functions.gathering import index_for
@@ -55,13 +55,13 @@ def values_and_indices(x: Tensor, name: str, dim: int, keepdims: bool) -> Values
     find = reductions_primitives.argmax if name == "max" else reductions_primitives.argmin
     if not x.shape:
         return ValuesAndIndices(x.clone(), find(x, axis=None, keepdims=False))
-    found = at_places(x, find(x, axis=axis, keepdims=True), axis, keepdims)
-    disown(found, (x,), {})
-    return found
+    result = at_places(x, find(x, axis=axis, keepdims=True), axis, keepdims)
+    detach_results(result, (x,), {})
+    return result
 
 
 # -- orders ----------------------------------------------------------------------------------------
-@public(argsort_p, numpy="argsort: a=x axis/flat")
+@wrapper_of(argsort_p, numpy="argsort: a=x axis/flat")
 def argsort(
     x: Any,
     /,
@@ -125,9 +125,9 @@ def sorted_with_indices(
     """Return `x` sorted along `dim`, and where each element was."""
     row, axis, _ = rows_of(op, x, dim, "x")
     indices = argsort_p.public(row, axis=axis, descending=descending, stable=stable)
-    found = _shaped(at_places(row, indices, axis, keepdims=True), x)
-    disown(found, (x,), {})
-    return found
+    result = _shaped(at_places(row, indices, axis, keepdims=True), x)
+    detach_results(result, (x,), {})
+    return result
 
 
 def rows_of(op: str, x: Any, dim: int, name: str = "input") -> tuple[Any, int, int]:
@@ -296,7 +296,7 @@ def cummin(input: Any, dim: int) -> ValuesAndIndices:
 
 
 # -- searching -------------------------------------------------------------------------------------
-@public(nonzero_p)
+@wrapper_of(nonzero_p)
 def nonzero(x: Any, /) -> tuple[Tensor, ...]:
     """Return the indices of the elements that are not 0, a tensor for each axis.
 
@@ -319,7 +319,7 @@ def nonzero(x: Any, /) -> tuple[Tensor, ...]:
     return tuple(nonzero_p.public(x))
 
 
-@public(searchsorted_p)
+@wrapper_of(searchsorted_p)
 def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None) -> Tensor:
     """Return where each number of `x2` belongs in `x1` to keep it in order.
 
@@ -391,5 +391,5 @@ def bucketize(
     >>> pb.bucketize(pb.tensor([0.5, 1.0, 9.0]), pb.tensor([1.0, 2.0]))
     tensor([0, 0, 2])
     """
-    found = searchsorted(boundaries, input, side="right" if right else "left")
-    return found.to("int32") if out_int32 else found
+    result = searchsorted(boundaries, input, side="right" if right else "left")
+    return result.to("int32") if out_int32 else result

@@ -8,8 +8,8 @@ from typing import Any
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, compose
 from pullback.ops.arguments import holds_somewhere, tensor_of
-from pullback.ops.axes import plain
-from pullback.ops.declare import ELEMENTWISE, composition, needs_tensor, public
+from pullback.ops.axes import to_builtin
+from pullback.ops.declare import ELEMENTWISE, composition, needs_tensor, wrapper_of
 from pullback.ops.functions import pointwise
 from pullback.ops.functions.creation import asarray
 from pullback.ops.primitives import arithmetic
@@ -23,12 +23,12 @@ from pullback.ops.samples import grid, real, sample
 
 def needs_order_of_derivative(n: Any) -> None:
     """Raise where polygamma got no integer of at least 0."""
-    if not isinstance(plain(n), int) or n < 0:
+    if not isinstance(to_builtin(n), int) or n < 0:
         raise ArgumentError(compose("polygamma", "an integer n of at least 0 required", repr(n)))
 
 
 # -- gamma functions -------------------------------------------------------------------------------
-@public(polygamma_p, call=lambda f, x, *, n: f(n, x))
+@wrapper_of(polygamma_p, call=lambda f, x, *, n: f(n, x))
 def polygamma(n: int, x: Any, /) -> Tensor:
     """Return the n-th derivative of digamma.
 
@@ -113,7 +113,7 @@ def kn(n: Any, x: Any, /) -> Tensor:
 
 
 # -- distributions ---------------------------------------------------------------------------------
-@public(logit_p, methods="logit")
+@wrapper_of(logit_p, methods="logit")
 def logit(x: Any, eps: float | None = None) -> Tensor:
     """Return log(x / (1 - x)), the number whose sigmoid is x.
 

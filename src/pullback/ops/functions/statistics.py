@@ -20,7 +20,7 @@ from pullback.errors import (
     compose,
 )
 from pullback.ops.arguments import array_of, holds_somewhere, tensor_of
-from pullback.ops.axes import either, normalize_axes, normalize_axis
+from pullback.ops.axes import merge_axis_args, normalize_axes, normalize_axis
 from pullback.ops.declare import composition, needs_one_library, needs_order, needs_tensor
 from pullback.ops.functions import complex_numbers, manipulation, pointwise
 from pullback.ops.functions.creation import arange, ones_like, zeros_like
@@ -51,7 +51,7 @@ from pullback.ops.samples import AXES, NO_AXIS, both, integers, real, sample
 
 
 # -- spread ----------------------------------------------------------------------------------------
-def freedom(
+def axis_and_correction(
     op: str, dim: Any, axis: Any, unbiased: bool | None, correction: float | None
 ) -> tuple[Any, float]:
     """Return the axis and the correction, of PyTorch's arguments: `dim` may be `unbiased`."""
@@ -62,7 +62,7 @@ def freedom(
     if unbiased is not None and correction is not None:
         raise ArgumentError(f"{op}: give unbiased or correction, not both")
     correction = 1 if correction is None else correction
-    return either(op, dim, axis), correction if unbiased is None else int(unbiased)
+    return merge_axis_args(op, dim, axis), correction if unbiased is None else int(unbiased)
 
 
 def _moments(
@@ -70,8 +70,8 @@ def _moments(
 ) -> tuple[Tensor, Tensor]:
     needs_tensor(op, x)
     normalize_axes(op, axis, len(x.shape))
-    found = spread(x, axis=axis, correction=correction, keepdims=kept)
-    return found, mean(x, axis=axis, keepdims=kept)
+    result = spread(x, axis=axis, correction=correction, keepdims=kept)
+    return result, mean(x, axis=axis, keepdims=kept)
 
 
 @composition(AXES[1], AXES[2], multi=True, result_dtype=("real", "same"), scalars=False)
@@ -93,7 +93,7 @@ def var_mean(
     >>> pb.var_mean(pb.tensor([1.0, 2.0, 3.0]))
     (tensor(1.), tensor(2.))
     """
-    over, correction = freedom("var_mean", dim, axis, unbiased, correction)
+    over, correction = axis_and_correction("var_mean", dim, axis, unbiased, correction)
     return _moments("var_mean", var, x, over, correction, keepdim or keepdims)
 
 
@@ -116,7 +116,7 @@ def std_mean(
     >>> pb.std_mean(pb.tensor([1.0, 2.0, 3.0]))
     (tensor(1.), tensor(2.))
     """
-    over, correction = freedom("std_mean", dim, axis, unbiased, correction)
+    over, correction = axis_and_correction("std_mean", dim, axis, unbiased, correction)
     return _moments("std_mean", std, x, over, correction, keepdim or keepdims)
 
 
@@ -142,7 +142,7 @@ def nansum(
     tensor(3.)
     """
     x = tensor_of("nansum", x)
-    over = either("nansum", dim, axis)
+    over = merge_axis_args("nansum", dim, axis)
     return in_dtype(sum_p.public, _numbers(x), dtype, axis=over, keepdims=keepdim or keepdims)
 
 
@@ -174,7 +174,7 @@ def nanmean(
         required = "a floating point or complex dtype required"
         hint = "convert it first, for instance with .float()"
         raise DTypeError(compose("nanmean", required, x.dtype.name, ("x", x), hint=hint))
-    over, kept = either("nanmean", dim, axis), keepdim or keepdims
+    over, kept = merge_axis_args("nanmean", dim, axis), keepdim or keepdims
     normalize_axes("nanmean", over, len(x.shape))
     number = astype(logical_not(isnan(x)), x.dtype)
     counted = sum_p.public(number, axis=over, keepdims=kept)
@@ -287,14 +287,14 @@ def _quantile(
     ordered = manipulation.permute_dims(ordered, (*order, axis))
     ordered = gather_p.public(ordered, argsort_p.public(ordered, axis=-1), axis=-1)
     ranks = _ranks(ordered, manipulation.reshape(levels, (-1,)), skip_nan)
-    found = between(ordered, ranks, interpolation)
-    rest = tuple(found.shape[:-1])
+    result = between(ordered, ranks, interpolation)
+    rest = tuple(result.shape[:-1])
     last = len(rest)
-    found = manipulation.permute_dims(found, (last, *range(last)))
+    result = manipulation.permute_dims(result, (last, *range(last)))
     if keepdim:
         rest = (1,) * len(x.shape) if dim is None else (*rest[:axis], 1, *rest[axis:])
         rest = rest if x.shape else ()
-    return manipulation.reshape(found, (*levels.shape, *rest))
+    return manipulation.reshape(result, (*levels.shape, *rest))
 
 
 def _check(op: str, x: Any, interpolation: str) -> None:
@@ -550,8 +550,8 @@ def cov(input: Any, *, correction: float = 1, fweights: Any = None, aweights: An
     weights = _weights(x, fweights, aweights)
     if weights is None:
         centred = subtract(x, mean(x, axis=1, keepdims=True))
-        found = divide(matmul(centred, conj(centred).mT), max(x.shape[1] - correction, 0))
-        return found if square else reshape(found, ())
+        result = divide(matmul(centred, conj(centred).mT), max(x.shape[1] - correction, 0))
+        return result if square else reshape(result, ())
     total = sum_p.public(weights, axis=None, keepdims=False)
     centre = divide(sum_p.public(multiply(x, weights), axis=1, keepdims=True), total)
     centred = subtract(x, centre)
@@ -561,9 +561,9 @@ def cov(input: Any, *, correction: float = 1, fweights: Any = None, aweights: An
     elif correction:
         squares = sum_p.public(multiply(weights, aweights), axis=None, keepdims=False)
         count = subtract(total, divide(multiply(squares, correction), total))
-    found = matmul(multiply(centred, weights), conj(centred).mT)
-    found = divide(found, clamp(count, min=0))
-    return found if square else reshape(found, ())
+    result = matmul(multiply(centred, weights), conj(centred).mT)
+    result = divide(result, clamp(count, min=0))
+    return result if square else reshape(result, ())
 
 
 def _weights(x: Tensor, fweights: Any, aweights: Any) -> Any:
@@ -615,9 +615,9 @@ def corrcoef(input: Any) -> Tensor:
             [-1.,  1.]])
     """
     x = tensor_of("corrcoef", input, "input")
-    found = cov(near_one(x, -1) if x.shape else x)
-    if not found.shape:
-        return divide(found, found)
-    spread = diag(found)
+    result = cov(near_one(x, -1) if x.shape else x)
+    if not result.shape:
+        return divide(result, result)
+    spread = diag(result)
     spread = sqrt(complex_numbers.real(spread) if spread.dtype.is_complex else spread)
-    return divide(divide(found, expand_dims(spread, 1)), spread)
+    return divide(divide(result, expand_dims(spread, 1)), spread)

@@ -1,6 +1,6 @@
 """The methods of Tensor: importing this attaches them, and hands core what it records itself."""
 
-from pullback.core.function.handed import RECORDED
+from pullback.core.function.namespace import CORE_OPS
 from pullback.ops.functions.creation import beside
 from pullback.ops.functions.data_types import astype
 from pullback.ops.methods.absent import ABSENT
@@ -9,6 +9,6 @@ from pullback.ops.primitives.arithmetic import where_p
 
 __all__ = ["ABSENT", "TensorMethods"]
 
-RECORDED.astype = astype
-RECORDED.where = where_p.public
-RECORDED.beside = beside
+CORE_OPS.astype = astype
+CORE_OPS.where = where_p.public
+CORE_OPS.beside = beside

@@ -15,7 +15,7 @@ from pullback.core.function.call_codegen import operator_call as operator
 from pullback.core.function.dispatch import is_left_to
 from pullback.core.tensor.tensor import TENSOR_CLASSES, Tensor
 from pullback.errors import ArgumentError, ArgumentTypeError
-from pullback.ops.axes import either
+from pullback.ops.axes import merge_axis_args
 from pullback.ops.declare import METHODS, inplace, named_by_errors, needs_tensor
 from pullback.ops.functions import (
     complex_numbers,
@@ -207,7 +207,7 @@ class TensorMethods(
 
     def squeeze(self: Any, dim: Any = None, *, axis: Any = None) -> Tensor:
         """Return a view without axes of length 1: all of them, or those of `dim` that are."""
-        over = either("squeeze", dim, axis)
+        over = merge_axis_args("squeeze", dim, axis)
         return manipulation.squeeze_where_possible(self, over)
 
     def expand(self: Any, *sizes: Any) -> Tensor:

@@ -9,7 +9,7 @@ from pullback.core.function.inplace import apply_inplace
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import DTypeError, ShapeError, compose
 from pullback.ops.arguments import needs_rank
-from pullback.ops.axes import either
+from pullback.ops.axes import merge_axis_args
 from pullback.ops.declare import Primitive
 from pullback.ops.functions import gathering, joining, sorting, statistics
 from pullback.ops.functions.gathering import one_number, scattered, slice_index, slices_for
@@ -108,7 +108,7 @@ class GatheringMethods:
         axis: int | None = None,
     ) -> ValuesAndIndices:
         """Return the elements sorted along `dim`, the last by default, and where they were."""
-        over = either("sort", dim, axis)
+        over = merge_axis_args("sort", dim, axis)
         return sorting.sorted_with_indices(
             "sort", self, -1 if over is None else over, descending, stable
         )
@@ -122,7 +122,7 @@ class GatheringMethods:
         axis: int | None = None,
     ) -> Tensor:
         """Return the indices that sort along `dim`, the last by default."""
-        over = either("argsort", dim, axis)
+        over = merge_axis_args("argsort", dim, axis)
         return sorting.argsort(
             self, axis=-1 if over is None else over, descending=descending, stable=stable
         )
@@ -136,7 +136,7 @@ class GatheringMethods:
         keepdims: bool = False,
     ) -> Any:
         """Return the lower median, with `dim` a pair of values and indices."""
-        return statistics.median(self, either("median", dim, axis), keepdim or keepdims)
+        return statistics.median(self, merge_axis_args("median", dim, axis), keepdim or keepdims)
 
     def nanmedian(
         self: Any,
@@ -147,7 +147,9 @@ class GatheringMethods:
         keepdims: bool = False,
     ) -> Any:
         """Return the lower median of what is not NaN, with `dim` a pair of values and indices."""
-        return statistics.nanmedian(self, either("nanmedian", dim, axis), keepdim or keepdims)
+        return statistics.nanmedian(
+            self, merge_axis_args("nanmedian", dim, axis), keepdim or keepdims
+        )
 
     def quantile(
         self: Any,
@@ -160,7 +162,7 @@ class GatheringMethods:
         keepdims: bool = False,
     ) -> Tensor:
         """Return the quantiles at `q` along `dim`, of all elements by default."""
-        over, keep = either("quantile", dim, axis), keepdim or keepdims
+        over, keep = merge_axis_args("quantile", dim, axis), keepdim or keepdims
         return statistics.quantile(self, q, over, keep, interpolation=interpolation)
 
     def nanquantile(
@@ -174,7 +176,7 @@ class GatheringMethods:
         keepdims: bool = False,
     ) -> Tensor:
         """Return the quantiles at `q` of what is not NaN."""
-        over, keep = either("nanquantile", dim, axis), keepdim or keepdims
+        over, keep = merge_axis_args("nanquantile", dim, axis), keepdim or keepdims
         return statistics.nanquantile(self, q, over, keep, interpolation=interpolation)
 
     def nonzero(self: Any, *, as_tuple: bool = False) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from pullback.core.tensor.tensor import Tensor
-from pullback.ops.declare import disown
+from pullback.ops.declare import detach_results
 from pullback.ops.functions import (
     diagonals,
     linear_algebra,
@@ -57,7 +57,7 @@ class MatrixMethods:
         """Return U, S and V, this matrix being U diag(S) Vᴴ; without `some`, U and V are square."""
         u, s, vh = linear_algebra.svd(self, full_matrices=not some)
         factors = SVD(u, s, conjugate_transpose(vh))
-        disown(factors, (self,), {})
+        detach_results(factors, (self,), {})
         return factors
 
     def pinverse(self: Any, rcond: Any = 1e-15) -> Tensor:

@@ -11,7 +11,7 @@ from pullback.arrays import as_dtype
 from pullback.core.function.inplace import apply_inplace
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import DTypeError, compose
-from pullback.ops.axes import either, plain
+from pullback.ops.axes import merge_axis_args, to_builtin
 from pullback.ops.functions import reductions, statistics
 from pullback.ops.functions.sorting import values_and_indices
 from pullback.ops.primitives import arithmetic, reductions as reductions_primitives
@@ -36,7 +36,7 @@ class ReducingMethods:
     ) -> Tensor:
         """Return the sum over `dim`, all dimensions by default."""
         if axis is not None:
-            dim = either("sum", dim, axis)
+            dim = merge_axis_args("sum", dim, axis)
         if dtype is None:
             return _sum(self, axis=dim, keepdims=keepdim or keepdims)
         return reductions.sum(self, axis=dim, dtype=dtype, keepdims=keepdim or keepdims)
@@ -46,7 +46,7 @@ class ReducingMethods:
     ) -> Tensor:
         """Return the mean over `dim`, all dimensions by default."""
         if axis is not None:
-            dim = either("mean", dim, axis)
+            dim = merge_axis_args("mean", dim, axis)
         return reductions_primitives.mean(self, axis=dim, keepdims=keepdim or keepdims)
 
     def prod(
@@ -59,7 +59,7 @@ class ReducingMethods:
         dtype: Any = None,
     ) -> Tensor:
         """Return the product over `dim`, all dimensions by default."""
-        over = either("prod", dim, axis)
+        over = merge_axis_args("prod", dim, axis)
         return reductions.prod(self, axis=over, dtype=dtype, keepdims=keepdim or keepdims)
 
     def var(
@@ -79,7 +79,7 @@ class ReducingMethods:
         if unbiased is None and axis is None and dim.__class__ is not bool:
             less = 1 if correction is None else correction
         else:
-            dim, less = statistics.freedom("var", dim, axis, unbiased, correction)
+            dim, less = statistics.axis_and_correction("var", dim, axis, unbiased, correction)
         return _var(self, axis=dim, correction=less, keepdims=keepdim or keepdims)
 
     def std(
@@ -96,7 +96,7 @@ class ReducingMethods:
 
         As in PyTorch, a bool in second place, or in first, is `unbiased`.
         """
-        over, less = statistics.freedom("std", dim, axis, unbiased, correction)
+        over, less = statistics.axis_and_correction("std", dim, axis, unbiased, correction)
         return reductions_primitives.std(
             self, axis=over, correction=less, keepdims=keepdim or keepdims
         )
@@ -122,7 +122,7 @@ class ReducingMethods:
     ) -> Tensor:
         """Return the largest elements over `dim`; ties share the gradient."""
         if axis is not None:
-            dim = either("amax", dim, axis)
+            dim = merge_axis_args("amax", dim, axis)
         return reductions_primitives.max(self, axis=dim, keepdims=keepdim or keepdims)
 
     def amin(
@@ -130,7 +130,7 @@ class ReducingMethods:
     ) -> Tensor:
         """Return the smallest elements over `dim`; ties share the gradient."""
         if axis is not None:
-            dim = either("amin", dim, axis)
+            dim = merge_axis_args("amin", dim, axis)
         return reductions_primitives.min(self, axis=dim, keepdims=keepdim or keepdims)
 
     def any(
@@ -138,7 +138,7 @@ class ReducingMethods:
     ) -> Tensor:
         """Return whether any element over `dim` is true."""
         if axis is not None:
-            dim = either("any", dim, axis)
+            dim = merge_axis_args("any", dim, axis)
         return reductions_primitives.any(self, axis=dim, keepdims=keepdim or keepdims)
 
     def all(
@@ -146,7 +146,7 @@ class ReducingMethods:
     ) -> Tensor:
         """Return whether all elements over `dim` are true."""
         if axis is not None:
-            dim = either("all", dim, axis)
+            dim = merge_axis_args("all", dim, axis)
         return reductions_primitives.all(self, axis=dim, keepdims=keepdim or keepdims)
 
     def argmax(
@@ -159,7 +159,7 @@ class ReducingMethods:
     ) -> Tensor:
         """Return the index of the largest element along `dim`, in the flat tensor by default."""
         if axis is not None:
-            dim = either("argmax", dim, axis)
+            dim = merge_axis_args("argmax", dim, axis)
         return reductions_primitives.argmax(self, axis=dim, keepdims=keepdim or keepdims)
 
     def argmin(
@@ -172,7 +172,7 @@ class ReducingMethods:
     ) -> Tensor:
         """Return the index of the smallest element along `dim`, in the flat tensor by default."""
         if axis is not None:
-            dim = either("argmin", dim, axis)
+            dim = merge_axis_args("argmin", dim, axis)
         return reductions_primitives.argmin(self, axis=dim, keepdims=keepdim or keepdims)
 
     def aminmax(
@@ -185,7 +185,7 @@ class ReducingMethods:
         self, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: bool = False
     ) -> Tensor:
         """Return how many elements over `dim`, all dimensions by default, are not 0."""
-        over = either("count_nonzero", dim, axis)
+        over = merge_axis_args("count_nonzero", dim, axis)
         return reductions_primitives.count_nonzero(self, axis=over, keepdims=keepdim or keepdims)
 
     def cumsum_(
@@ -206,15 +206,15 @@ def _scanned(x: Tensor, name: str, dim: int | None, axis: int | None, dtype: Any
         required, came = f"the tensor's dtype, {x.dtype.name}, required", as_dtype(dtype).name
         raise DTypeError(compose(f"{name}_", required, came, hint=f"use {name}"))
     scan = cumsum_p if name == "cumsum" else cumprod_p
-    return apply_inplace(scan, x, (), {"axis": either(f"{name}_", dim, axis)})
+    return apply_inplace(scan, x, (), {"axis": merge_axis_args(f"{name}_", dim, axis)})
 
 
 def _extreme(x: Any, name: str, dim: Any, axis: Any, keepdims: Any) -> Any:
-    over = either(name, dim, axis)
+    over = merge_axis_args(name, dim, axis)
     if isinstance(over, Tensor):
         other = arithmetic.maximum if name == "max" else arithmetic.minimum
         return other(x, over)
-    if isinstance(over := plain(over), int):
+    if isinstance(over := to_builtin(over), int):
         return values_and_indices(x, name, over, keepdims)
     extreme = reductions_primitives.max if name == "max" else reductions_primitives.min
     return extreme(x, axis=over, keepdims=keepdims)

@@ -8,7 +8,7 @@ from pullback.core.function.inplace import apply_inplace
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, compose
 from pullback.ops.arguments import needs_rank
-from pullback.ops.axes import either
+from pullback.ops.axes import merge_axis_args
 from pullback.ops.functions import (
     diagonals,
     joining,
@@ -46,7 +46,7 @@ class ShapeMethods:
 
     def roll(self: Any, shifts: Any, dims: Any = None, *, axis: Any = None) -> Tensor:
         """Return this tensor with the elements moved on by `shifts` along `dims`."""
-        return manipulation.roll(self, shifts, axis=either("roll", dims, axis))
+        return manipulation.roll(self, shifts, axis=merge_axis_args("roll", dims, axis))
 
     def tril(self: Any, diagonal: int = 0, *, k: int = 0) -> Tensor:
         """Return the elements on and below a diagonal, with zeros above."""

@@ -11,7 +11,7 @@ import math
 from typing import Any
 
 from pullback.arrays import NUMPY, Constants
-from pullback.ops.declare import elementwise, needs_order, on, operation
+from pullback.ops.declare import elementwise, needs_order, op_for, operation
 from pullback.ops.examples import documented
 from pullback.ops.samples import both, real, sample
 
@@ -48,7 +48,7 @@ def _sigmoid_numpy(x: Any) -> Any:
 sigmoid_p = elementwise(
     "sigmoid",
     _sigmoid,
-    quick=_sigmoid_numpy,
+    numpy_kernel=_sigmoid_numpy,
     x=lambda g, out: g * (out * (1 - out)),
     floating=True,
     domain=both(-3, 3),
@@ -85,14 +85,14 @@ logsigmoid = logsigmoid_p.public
 
 
 def _silu_slope(g: Any, x: Any, xp: Any) -> Any:
-    s = on(xp, sigmoid_p)(x)
+    s = op_for(xp, sigmoid_p)(x)
     return g * (s * ((1 - s) * x + 1))
 
 
 silu_p = elementwise(
     "silu",
     lambda xp, x: _sigmoid(xp, x) * x,
-    kernel=lambda xp, x: _sigmoid_kernel(xp, x) * x,
+    unchecked_forward=lambda xp, x: _sigmoid_kernel(xp, x) * x,
     x=_silu_slope,
     floating=True,
     domain=both(-3, 3),
@@ -116,7 +116,7 @@ def _softplus(xp: Any, x: Any, *, beta: float = 1.0, threshold: float = 20.0) ->
 
 def _softplus_slope(g: Any, x: Any, beta: float, threshold: float, xp: Any) -> Any:
     y = x * beta
-    return xp.where(y > threshold, g, g * on(xp, sigmoid_p)(y))
+    return xp.where(y > threshold, g, g * op_for(xp, sigmoid_p)(y))
 
 
 softplus_p = operation(
@@ -185,7 +185,7 @@ def _relu(xp: Any, x: Any) -> Any:
 relu_p = elementwise(
     "relu",
     _relu,
-    quick=lambda x: _np.maximum(x, _ZERO_OF[x.dtype]),
+    numpy_kernel=lambda x: _np.maximum(x, _ZERO_OF[x.dtype]),
     x=lambda g, out, xp: xp.where(out <= 0, 0, g),
     domain=real(-2, 2, 0.0),
     reference=(lambda np, x: (x + np.abs(x)) / 2),
@@ -261,7 +261,7 @@ def _hardtanh_slope(g: Any, x: Any, min_val: float, max_val: float, xp: Any) -> 
 hardtanh_p = operation(
     "hardtanh",
     _hardtanh,
-    kernel=lambda xp, x, *, min_val, max_val: xp.clip(x, min_val, max_val),
+    unchecked_forward=lambda xp, x, *, min_val, max_val: xp.clip(x, min_val, max_val),
     rules={"x": _hardtanh_slope},
     floating=True,
     domain=real(-2, 2, -1.0, 1.0, 0.5),

@@ -210,7 +210,7 @@ def _pow_base(g: Any, x: Any, y: Any, xp: Any) -> Any:
 pow_p = elementwise(
     "pow",
     _pow,
-    quick=_pow_numpy,
+    numpy_kernel=_pow_numpy,
     x=_pow_base,
     y=_pow_exponent,
     domain={"x": both(0.5, 2), "y": both(-2, 2)},
@@ -236,7 +236,7 @@ def _toward_zero(xp: Any, x: Any, y: Any) -> Any:
 fmod_p = elementwise(
     "fmod",
     _toward_zero,
-    kernel=lambda xp, x, y: xp.fmod(x, y),
+    unchecked_forward=lambda xp, x, y: xp.fmod(x, y),
     x=lambda g: g,
     y=lambda g, x, y, xp: -(g * xp.trunc(x / y)),
     domain={"x": real(2.2, 2.8), "y": real(0.71, 0.72)},
@@ -347,7 +347,7 @@ def _clamp_rule(g: Any, x: Any, min: Any, max: Any, xp: Any) -> Any:
 clamp_p = operation(
     "clamp",
     _clamp,
-    quick=_clamp_numpy,
+    numpy_kernel=_clamp_numpy,
     rules={"x": _clamp_rule},
     domain=real(-2, 2, -0.5, 0.5),
     samples=(

@@ -10,7 +10,7 @@ from typing import Any
 
 from pullback.arrays import library_of
 from pullback.ops.axes import sum_to_shape
-from pullback.ops.declare import Primitive, on, operation
+from pullback.ops.declare import Primitive, op_for, operation
 from pullback.ops.samples import sample
 from pullback.ops.windows import padded
 
@@ -19,7 +19,9 @@ roll_p: Primitive = operation(
     "roll",
     lambda xp, x, *, shift, axis: xp.roll(x, shift, axis=axis) if axis else library_of(x).copy(x),
     rules={
-        "x": lambda g, shift, axis, xp: on(xp, roll_p)(g, shift=tuple(-n for n in shift), axis=axis)
+        "x": lambda g, shift, axis, xp: op_for(xp, roll_p)(
+            g, shift=tuple(-n for n in shift), axis=axis
+        )
     },
     samples=(
         sample((3, 2), shift=4, axis=0),
@@ -101,7 +103,7 @@ pad_constant_p: Primitive = operation(
     "pad_constant",
     _pad,
     rules={
-        "x": lambda g, widths, xp: on(xp, pad_constant_p)(
+        "x": lambda g, widths, xp: op_for(xp, pad_constant_p)(
             g, widths=tuple((-low, -high) for low, high in widths), value=0
         )
     },
@@ -130,7 +132,7 @@ def _from_diagonal(xp: Any, g: Any, *, shape: tuple[int, ...], offset: int = 0) 
 diag_embed_p = operation(
     "diag_embed",
     _from_diagonal,
-    rules={"g": lambda g, offset, xp: on(xp, diagonal_p)(g, offset=offset)},
+    rules={"g": lambda g, offset, xp: op_for(xp, diagonal_p)(g, offset=offset)},
     samples=(
         sample((3,), shape=(3, 4), offset=0),
         sample((2, 3), shape=(2, 3, 4), offset=1),
@@ -147,7 +149,9 @@ diagonal_p: Primitive = operation(
     "diagonal",
     lambda xp, x, *, offset=0: library_of(x).diagonal(x, offset),
     rules={
-        "x": lambda g, x_shape, offset, xp: on(xp, diag_embed_p)(g, shape=x_shape, offset=offset)
+        "x": lambda g, x_shape, offset, xp: op_for(xp, diag_embed_p)(
+            g, shape=x_shape, offset=offset
+        )
     },
     view=True,
     samples=(

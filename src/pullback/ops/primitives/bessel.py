@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pullback.ops.declare import Primitive, on
+from pullback.ops.declare import Primitive, op_for
 from pullback.ops.examples import documented
 from pullback.ops.from_scipy import from_scipy
 from pullback.ops.samples import real
@@ -17,7 +17,7 @@ from pullback.ops.samples import real
 j0_p = from_scipy(
     "j0",
     "j0",
-    x=lambda g, x, xp: -g * on(xp, j1_p)(x),
+    x=lambda g, x, xp: -g * op_for(xp, j1_p)(x),
     domain=real(-4, 4),
     doc=documented(
         "Return the Bessel function of the first kind and order 0.",
@@ -36,7 +36,7 @@ def _two(x: Any, xp: Any) -> Any:
 j1_p: Primitive = from_scipy(
     "j1",
     "j1",
-    x=lambda g, x, xp: g * ((on(xp, j0_p)(x) - on(xp, jv_p)(_two(x, xp), x)) / 2),
+    x=lambda g, x, xp: g * ((op_for(xp, j0_p)(x) - op_for(xp, jv_p)(_two(x, xp), x)) / 2),
     domain=real(-4, 4),
     doc=documented(
         "Return the Bessel function of the first kind and order 1.",
@@ -50,7 +50,7 @@ j1 = j1_p.public
 y0_p = from_scipy(
     "y0",
     "y0",
-    x=lambda g, x, xp: -g * on(xp, y1_p)(x),
+    x=lambda g, x, xp: -g * op_for(xp, y1_p)(x),
     domain=real(0.5, 4),
     reference="scipy.special.y0",
     doc=documented(
@@ -65,7 +65,7 @@ y0 = y0_p.public
 y1_p: Primitive = from_scipy(
     "y1",
     "y1",
-    x=lambda g, x, out, xp: g * (on(xp, y0_p)(x) - out / x),
+    x=lambda g, x, out, xp: g * (op_for(xp, y0_p)(x) - out / x),
     domain=real(0.5, 4),
     reference="scipy.special.y1",
     doc=documented(
@@ -79,7 +79,7 @@ y1 = y1_p.public
 
 def _neighbours(op: Primitive, v: Any, x: Any, sign: int, xp: Any) -> Any:
     """Return half of what the orders beside v have at x, one plus `sign` times the other."""
-    below, above = on(xp, op)(v - 1, x), on(xp, op)(v + 1, x)
+    below, above = op_for(xp, op)(v - 1, x), op_for(xp, op)(v + 1, x)
     return (below + above * sign) / 2
 
 
@@ -123,7 +123,7 @@ def _i1_over_x(x: Any, out: Any, xp: Any) -> Any:
 i0_p = from_scipy(
     "i0",
     "i0",
-    x=lambda g, x, xp: g * on(xp, i1_p)(x),
+    x=lambda g, x, xp: g * op_for(xp, i1_p)(x),
     domain=real(-2, 2),
     methods="i0 i0_",
     numpy="i0: x",
@@ -139,7 +139,7 @@ i0 = i0_p.public
 i1_p: Primitive = from_scipy(
     "i1",
     "i1",
-    x=lambda g, x, out, xp: g * (on(xp, i0_p)(x) - _i1_over_x(x, out, xp)),
+    x=lambda g, x, out, xp: g * (op_for(xp, i0_p)(x) - _i1_over_x(x, out, xp)),
     domain=real(-2, 2),
     doc=documented(
         "Return the modified Bessel function of the first kind and order 1.",
@@ -153,7 +153,7 @@ i1 = i1_p.public
 i0e_p = from_scipy(
     "i0e",
     "i0e",
-    x=lambda g, x, out, xp: g * (on(xp, i1e_p)(x) - xp.sign(x) * out),
+    x=lambda g, x, out, xp: g * (op_for(xp, i1e_p)(x) - xp.sign(x) * out),
     domain=real(-2, 2, 0.0),
     doc=documented(
         "Return exp(-abs(x)) * i0(x), without overflow; the derivative at 0 is 0.",
@@ -167,7 +167,7 @@ i0e = i0e_p.public
 i1e_p: Primitive = from_scipy(
     "i1e",
     "i1e",
-    x=lambda g, x, out, xp: g * (on(xp, i0e_p)(x) - _i1_over_x(x, out, xp) - xp.sign(x) * out),
+    x=lambda g, x, out, xp: g * (op_for(xp, i0e_p)(x) - _i1_over_x(x, out, xp) - xp.sign(x) * out),
     domain=real(-2, 2, 0.0),
     doc=documented(
         "Return exp(-abs(x)) * i1(x), without overflow.",
@@ -212,7 +212,7 @@ ive = ive_p.public
 k0_p = from_scipy(
     "k0",
     "k0",
-    x=lambda g, x, xp: -g * on(xp, k1_p)(x),
+    x=lambda g, x, xp: -g * op_for(xp, k1_p)(x),
     domain=real(0.5, 3),
     reference="scipy.special.k0",
     doc=documented(
@@ -227,7 +227,7 @@ k0 = k0_p.public
 k1_p: Primitive = from_scipy(
     "k1",
     "k1",
-    x=lambda g, x, out, xp: -g * (on(xp, k0_p)(x) + out / x),
+    x=lambda g, x, out, xp: -g * (op_for(xp, k0_p)(x) + out / x),
     domain=real(0.5, 3),
     reference="scipy.special.k1",
     doc=documented(
@@ -242,7 +242,7 @@ k1 = k1_p.public
 k0e_p = from_scipy(
     "k0e",
     "k0e",
-    x=lambda g, x, out, xp: g * (out - on(xp, k1e_p)(x)),
+    x=lambda g, x, out, xp: g * (out - op_for(xp, k1e_p)(x)),
     domain=real(0.5, 3),
     reference="scipy.special.k0e",
     doc=documented(
@@ -257,7 +257,7 @@ k0e = k0e_p.public
 k1e_p: Primitive = from_scipy(
     "k1e",
     "k1e",
-    x=lambda g, x, out, xp: g * (out - on(xp, k0e_p)(x) - out / x),
+    x=lambda g, x, out, xp: g * (out - op_for(xp, k0e_p)(x) - out / x),
     domain=real(0.5, 3),
     reference="scipy.special.k1e",
     doc=documented(

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from pullback.arrays import complex_of, library_of
-from pullback.ops.declare import READ_ONLY, elementwise, on, operation, standard
+from pullback.ops.declare import READ_ONLY, elementwise, op_for, operation, standard
 from pullback.ops.examples import documented
 from pullback.ops.samples import both, only_complex, real, sample
 
@@ -74,7 +74,7 @@ to_complex_p = operation(
 real_p = operation(
     "real",
     lambda xp, x: xp.real(x),
-    rules={"x": lambda g, xp: on(xp, to_complex_p)(g, imaginary=False)},
+    rules={"x": lambda g, xp: op_for(xp, to_complex_p)(g, imaginary=False)},
     view=READ_ONLY,
     holomorphic=False,
     domain=only_complex(-2, 2),
@@ -91,7 +91,7 @@ real_p = operation(
 imag_p = operation(
     "imag",
     lambda xp, x: xp.imag(x),
-    rules={"x": lambda g, xp: on(xp, to_complex_p)(g, imaginary=True)},
+    rules={"x": lambda g, xp: op_for(xp, to_complex_p)(g, imaginary=True)},
     view=READ_ONLY,
     holomorphic=False,
     domain=only_complex(-2, 2),

@@ -10,7 +10,7 @@ import math
 from typing import Any
 
 from pullback.ops.arguments import holds_somewhere
-from pullback.ops.declare import Primitive, elementwise, on
+from pullback.ops.declare import Primitive, elementwise, op_for
 from pullback.ops.samples import real
 
 
@@ -38,7 +38,7 @@ def _shrunk(g: Any, slope: Any, x: Any, size: Any, xp: Any) -> Any:
 toward_p: Primitive = elementwise(
     "toward",
     _toward,
-    slope=lambda g, x, size, xp: on(xp, toward_p)(g, x, size),
+    slope=lambda g, x, size, xp: op_for(xp, toward_p)(g, x, size),
     x=lambda g, slope, size, xp: _changed(g, slope, size, xp),
     size=_shrunk,
     floating=True,

@@ -6,7 +6,7 @@ from typing import Any
 
 from pullback.arrays import DType, as_dtype, library_for, library_of
 from pullback.ops.axes import sum_to_shape
-from pullback.ops.declare import Primitive, elementwise, on, operation
+from pullback.ops.declare import Primitive, elementwise, op_for, operation
 from pullback.ops.samples import both, real, sample
 
 
@@ -20,7 +20,7 @@ def _cast(xp: Any, x: Any, *, dtype: DType) -> Any:
 astype_p: Primitive = operation(
     "to",
     _cast,
-    rules={"x": lambda g, x_dtype, xp: on(xp, astype_p)(g, dtype=x_dtype)},
+    rules={"x": lambda g, x_dtype, xp: op_for(xp, astype_p)(g, dtype=x_dtype)},
     holomorphic=False,
     domain=real(-2, 2),
     samples=(sample((3, 4), dtype=as_dtype("float64")), sample((), dtype=as_dtype("complex128"))),
@@ -52,7 +52,7 @@ def _move(xp: Any, x: Any, *, device: str) -> Any:
 move_p: Primitive = operation(
     "toDevice",
     _move,
-    rules={"x": lambda g, x_device, xp: on(xp, move_p)(g, device=x_device)},
+    rules={"x": lambda g, x_device, xp: op_for(xp, move_p)(g, device=x_device)},
     samples=(sample((3, 4), device="cpu"),),
     reference=(lambda x, device: x),
     scalars=False,

@@ -13,7 +13,7 @@ import math
 from typing import Any
 
 from pullback.arrays import library_of
-from pullback.ops.declare import Primitive, on, operation
+from pullback.ops.declare import Primitive, op_for, operation
 from pullback.ops.samples import both, real, sample
 from pullback.ops.windows import Geometry, Ints, counts, padded
 
@@ -58,7 +58,7 @@ unfold_p: Primitive = operation(
     "unfold",
     _unfold,
     rules={
-        "x": lambda g, x_shape, sizes, geometry, xp: on(xp, fold_p)(
+        "x": lambda g, x_shape, sizes, geometry, xp: op_for(xp, fold_p)(
             g, lengths=x_shape[-len(sizes) :], sizes=sizes, geometry=geometry
         )
     },
@@ -79,7 +79,9 @@ unfold_p: Primitive = operation(
 fold_p: Primitive = operation(
     "fold",
     _fold,
-    rules={"x": lambda g, sizes, geometry, xp: on(xp, unfold_p)(g, sizes=sizes, geometry=geometry)},
+    rules={
+        "x": lambda g, sizes, geometry, xp: op_for(xp, unfold_p)(g, sizes=sizes, geometry=geometry)
+    },
     samples=(
         sample((4, 4), output_size=3, kernel_size=2),
         sample((1, 6, 4), output_size=(4, 4), kernel_size=(2, 3), stride=2, padding=(0, 1)),
@@ -149,10 +151,10 @@ convolution_p: Primitive = operation(
     "convolution",
     _convolution,
     rules={
-        "x": lambda g, weight, geometry, groups, xp: on(xp, convolution_input_p)(
+        "x": lambda g, weight, geometry, groups, xp: op_for(xp, convolution_input_p)(
             g, weight, geometry=geometry, groups=groups
         ),
-        "weight": lambda g, x, geometry, groups, xp: on(xp, convolution_weight_p)(
+        "weight": lambda g, x, geometry, groups, xp: op_for(xp, convolution_weight_p)(
             x, g, geometry=geometry, groups=groups
         ),
     },
@@ -172,10 +174,10 @@ convolution_input_p: Primitive = operation(
     "convolution_input",
     _convolution_input,
     rules={
-        "y": lambda g, weight, geometry, groups, xp: on(xp, convolution_p)(
+        "y": lambda g, weight, geometry, groups, xp: op_for(xp, convolution_p)(
             g, weight, geometry=geometry, groups=groups
         ),
-        "weight": lambda g, y, geometry, groups, xp: on(xp, convolution_weight_p)(
+        "weight": lambda g, y, geometry, groups, xp: op_for(xp, convolution_weight_p)(
             g, y, geometry=geometry, groups=groups
         ),
     },
@@ -195,10 +197,10 @@ convolution_weight_p: Primitive = operation(
     "convolution_weight",
     _convolution_weight,
     rules={
-        "x": lambda g, y, geometry, groups, xp: on(xp, convolution_input_p)(
+        "x": lambda g, y, geometry, groups, xp: op_for(xp, convolution_input_p)(
             y, g, geometry=geometry, groups=groups
         ),
-        "y": lambda g, x, geometry, groups, xp: on(xp, convolution_p)(
+        "y": lambda g, x, geometry, groups, xp: op_for(xp, convolution_p)(
             x, g, geometry=geometry, groups=groups
         ),
     },

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pullback.ops.declare import on, operation
+from pullback.ops.declare import op_for, operation
 from pullback.ops.gaps import over_gaps
 from pullback.ops.matrices import (
     HERMITIAN,
@@ -246,7 +246,7 @@ def _svd_rule(g: Any, u: Any, s: Any, vh: Any, xp: Any) -> Any:
     u, gu = of_subspace(u, gu, count, xp)
     v, gv = of_subspace(v, gv, count, xp)
     if gs is not None:
-        gs = on(xp, toward_p)(gs, s, s)  # 0 where s is: the tip of a cone
+        gs = op_for(xp, toward_p)(gs, s, s)  # 0 where s is: the tip of a cone
     back = adjoint(v, xp)
     if gu is None and gv is None:
         return xp.matmul(u * xp.expand_dims(gs, axis=-2), back)

@@ -37,11 +37,11 @@ def _on_host(x: Any, name: str) -> Any:
     from_host = library.from_numpy
 
     def on_host(x: Any) -> Any:
-        found = getattr(NUMPY.xp.linalg, name)(library.to_numpy(x))
+        result = getattr(NUMPY.xp.linalg, name)(library.to_numpy(x))
         device = library.native_device(library.device(x))
-        if isinstance(found, tuple):
-            return tuple(from_host(part, device) for part in found)
-        return from_host(found, device)
+        if isinstance(result, tuple):
+            return tuple(from_host(part, device) for part in result)
+        return from_host(result, device)
 
     return on_host
 
@@ -53,8 +53,8 @@ def _as_complex(x: Any, like: Any) -> Any:
 
 def _eig(xp: Any, x: Any) -> list[Any]:
     needs_square("eig", x)
-    found = attempt("eig", *NO_CONVERGENCE, _on_host(x, "eig"), x)
-    return [_as_complex(part, x) for part in found]
+    result = attempt("eig", *NO_CONVERGENCE, _on_host(x, "eig"), x)
+    return [_as_complex(part, x) for part in result]
 
 
 def _eig_rule(g: Any, w: Any, v: Any, x_dtype: Any, xp: Any) -> Any:

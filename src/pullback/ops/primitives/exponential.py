@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from pullback.ops.declare import Primitive, elementwise, needs_order, on, standard
+from pullback.ops.declare import Primitive, elementwise, needs_order, op_for, standard
 from pullback.ops.examples import documented
 from pullback.ops.primitives.cones import toward_p
 from pullback.ops.samples import both, real
@@ -33,7 +33,7 @@ exp = exp_p.public
 exp2_p = elementwise(
     "exp2",
     lambda xp, x: 2.0**x,
-    kernel=lambda xp, x: xp.exp2(x),
+    unchecked_forward=lambda xp, x: xp.exp2(x),
     x=lambda g, out: g * out * _LN2,
     floating=True,
     domain=both(-2, 2),
@@ -175,13 +175,13 @@ def _times_log(name: str, log: str, harmless: int, doc: str, **more: Any) -> Pri
         # Of x ln(x) at 0 the curvature is infinite.
         x = _beside(y, x, xp)
         tip = xp.where(at_a_pole(x, y), x, xp.ones_like(x))
-        moved = on(xp, toward_p)(g, x, tip)
+        moved = op_for(xp, toward_p)(g, x, tip)
         return moved / (settled(x, y, xp) + (1 - harmless))
 
     return elementwise(
         name,
         forward,
-        kernel=kernel,
+        unchecked_forward=kernel,
         x=slope_in_x,
         y=slope_in_y,
         floating=True,

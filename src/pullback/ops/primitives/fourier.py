@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 from pullback.arrays import library_of, real_of
-from pullback.ops.declare import Primitive, on, operation
+from pullback.ops.declare import Primitive, op_for, operation
 from pullback.ops.samples import only_complex, real, sample
 
 # The normalisation that a transform's adjoint has.
@@ -30,7 +30,7 @@ complex_to_complex_p: Primitive = operation(
     "fftC2C",
     _complex,
     rules={
-        "x": lambda g, axes, inverse, norm, xp: on(xp, complex_to_complex_p)(
+        "x": lambda g, axes, inverse, norm, xp: op_for(xp, complex_to_complex_p)(
             g, axes=axes, inverse=not inverse, norm=OPPOSITE[norm]
         )
     },
@@ -75,7 +75,7 @@ real_to_complex_p: Primitive = operation(
     "fftR2C",
     _to_half,
     rules={
-        "x": lambda g, x_shape, axis, norm, inner, xp: on(xp, complex_to_real_p)(
+        "x": lambda g, x_shape, axis, norm, inner, xp: op_for(xp, complex_to_real_p)(
             g, n=x_shape[axis], axis=axis, norm=OPPOSITE[norm], inner=inner / 2
         )
     },
@@ -97,7 +97,7 @@ complex_to_real_p: Primitive = operation(
     "fftC2R",
     _from_half,
     rules={
-        "x": lambda g, axis, norm, inner, xp: on(xp, real_to_complex_p)(
+        "x": lambda g, axis, norm, inner, xp: op_for(xp, real_to_complex_p)(
             g, axis=axis, norm=OPPOSITE[norm], inner=inner * 2
         )
     },

@@ -10,7 +10,7 @@ import math
 from typing import Any
 
 from pullback.arrays import library_of
-from pullback.ops.declare import Primitive, on, operation
+from pullback.ops.declare import Primitive, op_for, operation
 from pullback.ops.examples import documented
 from pullback.ops.from_scipy import from_scipy, like, needs_real
 from pullback.ops.samples import real, sample
@@ -19,7 +19,7 @@ from pullback.ops.samples import real, sample
 gamma_p = from_scipy(
     "gamma",
     "gamma",
-    x=lambda g, x, out, xp: g * (out * on(xp, digamma_p)(x)),
+    x=lambda g, x, out, xp: g * (out * op_for(xp, digamma_p)(x)),
     domain=real(0.5, 4),
     reference="math.gamma",
     doc=documented(
@@ -36,9 +36,9 @@ def _rgamma_slope(g: Any, x: Any, out: Any, xp: Any) -> Any:
     left = x < 0.5
     mirrored, right = 1 - xp.where(left, x, 0), xp.where(left, 1, x)
     turn = x * math.pi
-    psi = on(xp, digamma_p)
+    psi = op_for(xp, digamma_p)
     slope = xp.cos(turn) - xp.sin(turn) * psi(mirrored) / math.pi
-    slope = on(xp, gamma_p)(mirrored) * slope
+    slope = op_for(xp, gamma_p)(mirrored) * slope
     return g * xp.where(left, slope, -out * psi(right))
 
 
@@ -60,7 +60,7 @@ rgamma = rgamma_p.public
 loggamma_p = from_scipy(
     "loggamma",
     "loggamma",
-    x=lambda g, x, xp: g * on(xp, digamma_p)(x),
+    x=lambda g, x, xp: g * op_for(xp, digamma_p)(x),
     domain=real(0.5, 4),
     reference="math.lgamma",
     doc=documented(
@@ -75,7 +75,7 @@ loggamma = loggamma_p.public
 lgamma_p = from_scipy(
     "lgamma",
     "gammaln",
-    x=lambda g, x, xp: g * on(xp, digamma_p)(x),
+    x=lambda g, x, xp: g * op_for(xp, digamma_p)(x),
     domain=real(0.5, 4),
     reference="math.lgamma",
     methods="lgamma lgamma_",
@@ -91,7 +91,7 @@ lgamma = gammaln = lgamma_p.public
 digamma_p: Primitive = from_scipy(
     "digamma",
     "psi",
-    x=lambda g, x, xp: g * on(xp, polygamma_p)(x, n=1),
+    x=lambda g, x, xp: g * op_for(xp, polygamma_p)(x, n=1),
     domain=real(0.5, 4),
     reference="scipy.special.digamma",
     methods="digamma digamma_",
@@ -116,7 +116,7 @@ def _polygamma(xp: Any, x: Any, *, n: int) -> Any:
 polygamma_p: Primitive = operation(
     "polygamma",
     _polygamma,
-    rules={"x": lambda g, x, n, xp: g * on(xp, polygamma_p)(x, n=n + 1)},
+    rules={"x": lambda g, x, n, xp: g * op_for(xp, polygamma_p)(x, n=n + 1)},
     floating=True,
     domain=real(0.8, 4),
     samples=(sample((3, 4), n=1), sample((), n=0), sample((0, 3), n=2), sample((5,), n=3)),
@@ -129,7 +129,7 @@ polygamma_p: Primitive = operation(
 # -- of two arguments ------------------------------------------------------------------------------
 def _turned(a: Any, b: Any, xp: Any) -> Any:
     """Return the derivative of betaln by `a`."""
-    return on(xp, digamma_p)(a) - on(xp, digamma_p)(a + b)
+    return op_for(xp, digamma_p)(a) - op_for(xp, digamma_p)(a + b)
 
 
 betaln_p = from_scipy(
@@ -173,7 +173,7 @@ zeta_p: Primitive = from_scipy(
     "zeta",
     "zeta",
     inputs=("s", "q"),
-    q=lambda g, s, q, xp: -(g * s * on(xp, zeta_p)(s + 1, q)),
+    q=lambda g, s, q, xp: -(g * s * op_for(xp, zeta_p)(s + 1, q)),
     domain={"s": real(2, 4), "q": real(0.5, 3)},
     doc="""Return Hurwitz's zeta function, the sum of (k + q) ** -s over all whole k from 0 on.
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from pullback.arrays import library_of
 from pullback.ops.arguments import whole
-from pullback.ops.declare import Primitive, Sample, on, operation
+from pullback.ops.declare import Primitive, Sample, op_for, operation
 from pullback.ops.samples import both, integers, sample
 
 Locate = Callable[[Any, int, int], tuple[Any, ...]]
@@ -46,14 +46,14 @@ def _take(xp: Any, x: Any, index: Any, *, axis: int) -> Any:
     if not x.shape:
         return library_of(x).copy(x)
     axis %= len(x.shape)
-    taken = xp.take(x, xp.reshape(whole(index), (-1,)), axis=axis)
-    return xp.reshape(taken, (*x.shape[:axis], *index.shape, *x.shape[axis + 1 :]))
+    elements = xp.take(x, xp.reshape(whole(index), (-1,)), axis=axis)
+    return xp.reshape(elements, (*x.shape[:axis], *index.shape, *x.shape[axis + 1 :]))
 
 
 def _gather(xp: Any, x: Any, index: Any, *, axis: int) -> Any:
     library = library_of(x)
-    taken = library.getitem(x, _elements(index, axis, len(x.shape)))
-    return taken if x.shape else library.copy(taken)
+    elements = library.getitem(x, _elements(index, axis, len(x.shape)))
+    return elements if x.shape else library.copy(elements)
 
 
 _INDEX = {"index": integers(0, 2)}
@@ -77,31 +77,31 @@ def _reading(
         zeros = library.zeros(shape, library.dtype(g), device)
         return library.add_at(zeros, locate(index, axis, len(shape)), g)
 
+    shared: Any = {"holomorphic": False, "scalars": False, "batch": _BATCH[locate]}
     back = operation(
         f"{name}_back",
         add_back,
-        rules={"g": lambda g, index, axis, xp: on(xp, read)(g, index, axis=axis), "index": None},
-        holomorphic=False,
+        rules={
+            "g": lambda g, index, axis, xp: op_for(xp, read)(g, index, axis=axis),
+            "index": None,
+        },
         domain={"g": both(-2, 2), **_INDEX},
         samples=_BACK[locate],
-        scalars=False,
-        batch=_BATCH[locate],
+        **shared,
         doc=f"Return zeros of `shape` with `g` added where {name} reads.",
     )
     read = operation(
         name,
         forward,
         rules={
-            "x": lambda g, index, axis, x_shape, xp: on(xp, back)(
+            "x": lambda g, index, axis, x_shape, xp: op_for(xp, back)(
                 g, index, axis=axis, shape=x_shape
             ),
             "index": None,
         },
-        holomorphic=False,
         domain={"x": both(-2, 2), **_INDEX},
         samples=samples,
-        scalars=False,
-        batch=_BATCH[locate],
+        **shared,
         moves=True,
     )
     return read, back
@@ -118,14 +118,14 @@ def _writing(name: str, read: Primitive, locate: Locate, samples: tuple[Sample, 
 
     def outside(g: Any, index: Any, axis: int, xp: Any) -> Any:
         """Return `g` with zeros at the index."""
-        return on(xp, write)(g, index, 0, axis=axis)
+        return op_for(xp, write)(g, index, 0, axis=axis)
 
     def inside(g: Any, index: Any, axis: int, src_shape: tuple[int, ...], xp: Any) -> Any:
         """Return `g` at the index; of one number, summed over the index, each element once."""
         if src_shape:
-            return on(xp, read)(g, index, axis=axis)
+            return op_for(xp, read)(g, index, axis=axis)
         zeros = xp.zeros_like(g)
-        chosen = on(xp, write)(zeros, index, 1, axis=axis) != 0
+        chosen = op_for(xp, write)(zeros, index, 1, axis=axis) != 0
         return xp.sum(xp.where(chosen, g, zeros))
 
     write = operation(
@@ -155,7 +155,7 @@ def _adding(name: str, read: Primitive, locate: Locate, samples: tuple[Sample, .
         rules={
             "x": lambda g: g,
             "index": None,
-            "src": lambda g, index, axis, xp: on(xp, read)(g, index, axis=axis),
+            "src": lambda g, index, axis, xp: op_for(xp, read)(g, index, axis=axis),
         },
         holomorphic=False,
         inplace=add,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from pullback.ops.declare import on
+from pullback.ops.declare import op_for
 from pullback.ops.from_scipy import from_scipy
 from pullback.ops.primitives.exponential import xlog1py_p, xlogy_p
 from pullback.ops.primitives.gamma_functions import betaln_p, digamma_p, lgamma_p
@@ -29,12 +29,12 @@ _PROBABILITY = real(0.1, 0.9)
 # -- gamma -----------------------------------------------------------------------------------------
 def _log_density(a: Any, x: Any, xp: Any) -> Any:
     """Return the logarithm of the density of the gamma distribution of shape a at x."""
-    return on(xp, xlogy_p)(a - 1, x) - x - on(xp, lgamma_p)(a)
+    return op_for(xp, xlogy_p)(a - 1, x) - x - op_for(xp, lgamma_p)(a)
 
 
 def _by_a(a: Any, x: Any, xp: Any) -> Any:
     """Return the derivative of gammainc by its shape."""
-    return by_gamma_shape(a, x, xp, on(xp, digamma_p), on(xp, lgamma_p))
+    return by_gamma_shape(a, x, xp, op_for(xp, digamma_p), op_for(xp, lgamma_p))
 
 
 gammainc_p = from_scipy(
@@ -141,13 +141,13 @@ gammainccinv = gammainccinv_p.public
 # -- beta ------------------------------------------------------------------------------------------
 def _log_beta_density(a: Any, b: Any, x: Any, xp: Any) -> Any:
     """Return the logarithm of the density of the beta distribution of shapes a and b at x."""
-    powers = on(xp, xlogy_p)(a - 1, x) + on(xp, xlog1py_p)(b - 1, -x)
-    return powers - on(xp, betaln_p)(a, b)
+    powers = op_for(xp, xlogy_p)(a - 1, x) + op_for(xp, xlog1py_p)(b - 1, -x)
+    return powers - op_for(xp, betaln_p)(a, b)
 
 
 def _by_shape(which: str, a: Any, b: Any, x: Any, xp: Any) -> Any:
     """Return the derivative of betainc by one of its shapes."""
-    return by_beta_shape(a, b, x, which, xp, on(xp, digamma_p), on(xp, betaln_p))
+    return by_beta_shape(a, b, x, which, xp, op_for(xp, digamma_p), op_for(xp, betaln_p))
 
 
 def _inverse_by_shape(which: str, g: Any, a: Any, b: Any, x: Any, xp: Any) -> Any:
@@ -238,7 +238,7 @@ def _student_density(df: Any, t: Any, xp: Any) -> Any:
     df, t = df + like, t + like
     is_normal, is_large, one = df == float("inf"), df > 40, xp.ones_like(df)
     small, share = xp.where(is_large, 40 * one, df), 1 / xp.where(is_large, df, 40 * one)
-    closed = on(xp, betaln_p)(small / 2, 0.5 * one) + xp.log(small) / 2
+    closed = op_for(xp, betaln_p)(small / 2, 0.5 * one) + xp.log(small) / 2
     series = math.log(2 * math.pi) / 2 - student_series(share)
     df, finite = xp.where(is_normal, one, df), xp.where(is_normal, xp.zeros_like(t), t)
     power = xp.log1p(finite * finite / df) * ((df + 1) / 2)
@@ -248,7 +248,7 @@ def _student_density(df: Any, t: Any, xp: Any) -> Any:
 
 def _by_df(df: Any, t: Any, xp: Any) -> Any:
     """Return the derivative of stdtr by the degrees of freedom."""
-    return by_student_shape(df, t, xp, on(xp, digamma_p), on(xp, betaln_p))
+    return by_student_shape(df, t, xp, op_for(xp, digamma_p), op_for(xp, betaln_p))
 
 
 stdtr_p = from_scipy(
@@ -308,8 +308,8 @@ def _f_density(g: Any, dfn: Any, dfd: Any, x: Any, xp: Any) -> Any:
     """Return -g times the density of the F distribution at x."""
     a, b = dfn / 2, dfd / 2
     ratio = dfn / dfd
-    log = on(xp, xlogy_p)(a - 1, x * ratio) - (a + b) * xp.log1p(x * ratio)
-    return -g * (ratio * xp.exp(log - on(xp, betaln_p)(a, b)))
+    log = op_for(xp, xlogy_p)(a - 1, x * ratio) - (a + b) * xp.log1p(x * ratio)
+    return -g * (ratio * xp.exp(log - op_for(xp, betaln_p)(a, b)))
 
 
 fdtrc_p = from_scipy(

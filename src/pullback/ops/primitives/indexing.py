@@ -13,7 +13,7 @@ from typing import Any
 
 from pullback.arrays import NUMPY, library_of
 from pullback.ops.axes import sum_to_shape
-from pullback.ops.declare import Primitive, elementwise, on, operation
+from pullback.ops.declare import Primitive, elementwise, op_for, operation
 from pullback.ops.samples import both, mask, sample
 
 _PLAIN = frozenset((int, type(None), type(Ellipsis)))
@@ -57,7 +57,7 @@ def _scatter(xp: Any, g: Any, *, index: Any, shape: tuple[int, ...]) -> Any:
 index_put_p = operation(
     "index_put",
     _scatter,
-    rules={"g": lambda g, index, xp: on(xp, reader(index))(g, index=index)},
+    rules={"g": lambda g, index, xp: op_for(xp, reader(index))(g, index=index)},
     samples=(sample((3,), index=1, shape=(4, 3)), sample((3, 3), index=([0, 2, 2],), shape=(4, 3))),
     scalars=False,
     doc="Return zeros of `shape` with `g` added at `index`.",
@@ -71,7 +71,7 @@ def _read(xp: Any, x: Any, *, index: Any) -> Any:
 
 
 def _put_back(g: Any, index: Any, x_shape: tuple[int, ...], xp: Any) -> Any:
-    return on(xp, index_put_p)(g, index=index, shape=x_shape)
+    return op_for(xp, index_put_p)(g, index=index, shape=x_shape)
 
 
 def _add_to_part(buffer: Any, g: Any, index: Any) -> None:
@@ -86,7 +86,7 @@ def _add_to_part(buffer: Any, g: Any, index: Any) -> None:
 getitem_p: Primitive = operation(
     "getitem",
     _read,
-    quick=NUMPY.getitem,
+    numpy_kernel=NUMPY.getitem,
     rules={"x": _put_back},
     adds_into=_add_to_part,
     view=True,
@@ -106,7 +106,7 @@ getitem_p: Primitive = operation(
 index_p: Primitive = operation(
     "index",
     _read,
-    quick=NUMPY.getitem,
+    numpy_kernel=NUMPY.getitem,
     rules={"x": _put_back},
     adds_into=lambda buffer, g, index: NUMPY.add_at(buffer, index, g),
     samples=(
@@ -139,7 +139,7 @@ def _write(x: Any, value: Any, *, index: Any) -> Any:
 
 def _without(g: Any, index: Any, xp: Any) -> Any:
     """Return `g` with zeros at `index`."""
-    return on(xp, setitem_p)(g, 0, index=index)
+    return op_for(xp, setitem_p)(g, 0, index=index)
 
 
 setitem_p: Primitive = operation(
@@ -148,7 +148,7 @@ setitem_p: Primitive = operation(
     rules={
         "x": _without,
         "value": lambda g, index, value_shape, xp: sum_to_shape(
-            on(xp, reader(index))(g, index=index), value_shape, xp
+            op_for(xp, reader(index))(g, index=index), value_shape, xp
         ),
     },
     inplace=_write,
@@ -195,7 +195,7 @@ def _taken_back(g: Any, mask: Any, g_shape: tuple[int, ...], xp: Any) -> Any:
     """Return the gradient of what was put where mask holds: of one number a sum."""
     if math.prod(g_shape) == 1:
         return xp.reshape(xp.sum(xp.where(mask, g, xp.zeros_like(g))), g_shape)
-    return sum_to_shape(on(xp, masked_select_p)(g, mask), g_shape, xp)
+    return sum_to_shape(op_for(xp, masked_select_p)(g, mask), g_shape, xp)
 
 
 masked_put_p: Primitive = operation(
@@ -216,7 +216,7 @@ masked_put_p: Primitive = operation(
 masked_select_p: Primitive = operation(
     "masked_select",
     _select,
-    rules={"x": lambda g, mask, xp: on(xp, masked_put_p)(g, mask), "mask": None},
+    rules={"x": lambda g, mask, xp: op_for(xp, masked_put_p)(g, mask), "mask": None},
     holomorphic=False,
     domain={"x": both(-2, 2), "mask": mask()},
     samples=(sample((3, 4), (3, 4)), sample((), ()), sample((2, 0), (2, 0))),

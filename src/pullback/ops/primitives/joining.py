@@ -76,8 +76,8 @@ _SEVERAL = (
 cat_p = operation(
     "cat",
     _concat,
-    quick=_concat_numpy,
-    joint=_concat_rule,
+    numpy_kernel=_concat_numpy,
+    vjp_all=_concat_rule,
     samples=_SEVERAL,
     reference=(lambda np, *arrays, axis: np.concatenate(arrays, axis)),
     scalars=False,
@@ -106,8 +106,8 @@ def _stack_rule(g: Any, shapes: Any, axis: int, xp: Any) -> list[Any]:
 stack_p = operation(
     "stack",
     _stack,
-    quick=_stack_numpy,
-    joint=_stack_rule,
+    numpy_kernel=_stack_numpy,
+    vjp_all=_stack_rule,
     samples=(
         sample((3, 4), (3, 4), axis=0),
         sample((3, 4), (3, 4), axis=-1),
@@ -168,7 +168,7 @@ unbind_p: Any = operation(
     lambda xp, x, *, axis=0: [
         library_of(x).getitem(x, ((slice(None),) * axis) + (i,)) for i in range(x.shape[axis])
     ],
-    quick=_unbind_numpy,
+    numpy_kernel=_unbind_numpy,
     rules={
         "x": lambda g, x_shape, axis, xp: xp.stack(
             _zeros_for(g, [x_shape[:axis] + x_shape[axis + 1 :]] * x_shape[axis], xp), axis=axis

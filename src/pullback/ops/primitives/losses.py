@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pullback.ops.declare import elementwise, needs_order, on, operation
+from pullback.ops.declare import elementwise, needs_order, op_for, operation
 from pullback.ops.primitives.activations import sigmoid_p
 from pullback.ops.samples import real, sample
 
@@ -84,7 +84,7 @@ def _bce_logits(xp: Any, input: Any, target: Any) -> Any:
 binary_cross_entropy_with_logits_p = elementwise(
     "binary_cross_entropy_with_logits",
     _bce_logits,
-    input=lambda g, input, target, xp: g * (on(xp, sigmoid_p)(input) - target),
+    input=lambda g, input, target, xp: g * (op_for(xp, sigmoid_p)(input) - target),
     target=lambda g, input: -g * input,
     floating=True,
     broadcasts=False,

@@ -24,8 +24,8 @@ class _Projections(dict[Any, Any]):
     def __missing__(self, key: Any) -> Any:
         n, dtype = key
         share = NUMPY.xp.full(n, 1 / n, dtype)
-        self[key] = found = NUMPY.xp.eye(n, dtype=dtype) - share, share
-        return found
+        self[key] = result = NUMPY.xp.eye(n, dtype=dtype) - share, share
+        return result
 
 
 _PROJECTIONS = _Projections()
@@ -93,7 +93,7 @@ def _standardize_rule_numpy(g: Any, x: Any, axes: tuple[int, ...], eps: float) -
 standardize_p = operation(
     "standardize",
     _standardize,
-    quick=_standardize_numpy,
+    numpy_kernel=_standardize_numpy,
     rules={"x": _standardize_rule},
     floating=True,
     domain=real(-2, 2),

@@ -11,7 +11,7 @@ from typing import Any
 
 from pullback.arrays import DTYPES, library_of
 from pullback.errors import DTypeError, compose
-from pullback.ops.declare import Primitive, needs_order, on, operation
+from pullback.ops.declare import Primitive, needs_order, op_for, operation
 from pullback.ops.samples import grid, real, sample
 from pullback.ops.windows import Geometry, Ints, begins_of, firsts_of, padded
 
@@ -50,15 +50,15 @@ def _max_positions(xp: Any, x: Any, *, sizes: Ints, geometry: Geometry) -> Any:
     windows = library.windows(padded(x, padding, _least(library, x)), sizes, stride, dilation)
     start = _offsets(library, x, begins)
     # Which element of the window, as the distance from its begin; at first one that is real.
-    found: Any = _offsets(library, x, firsts_of(begins, dilation)) - start
+    result: Any = _offsets(library, x, firsts_of(begins, dilation)) - start
     best = windows[(..., *(0,) * n)]
     for offset in itertools.islice(itertools.product(*map(range, sizes)), 1, None):
         value = windows[(..., *offset)]
         better = (value > best) | (value != value)
         best = xp.where(better, value, best)
         steps = [math.prod(lengths[i + 1 :]) * k * dilation[i] for i, k in enumerate(offset)]
-        found = xp.where(better, sum(steps), found)
-    return xp.broadcast_to(found + start, best.shape)
+        result = xp.where(better, sum(steps), result)
+    return xp.broadcast_to(result + start, best.shape)
 
 
 max_positions_p = operation(
@@ -137,7 +137,7 @@ mean_windows_p: Primitive = operation(
     "mean_windows",
     _mean_windows,
     rules={
-        "x": lambda g, x_shape, sizes, geometry, divisor, xp: on(xp, spread_windows_p)(
+        "x": lambda g, x_shape, sizes, geometry, divisor, xp: op_for(xp, spread_windows_p)(
             g, lengths=x_shape[-len(sizes) :], sizes=sizes, geometry=geometry, divisor=divisor
         )
     },
@@ -154,7 +154,7 @@ spread_windows_p: Primitive = operation(
     "spread_windows",
     _spread_windows,
     rules={
-        "y": lambda g, sizes, geometry, divisor, xp: on(xp, mean_windows_p)(
+        "y": lambda g, sizes, geometry, divisor, xp: op_for(xp, mean_windows_p)(
             g, sizes=sizes, geometry=geometry, divisor=divisor
         )
     },

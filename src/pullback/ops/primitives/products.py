@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from pullback.errors import ShapeError, compose, describe
 from pullback.ops.axes import sum_to_shape
-from pullback.ops.declare import Primitive, elementwise, on, operation
+from pullback.ops.declare import Primitive, elementwise, op_for, operation
 from pullback.ops.matrices import needs_one_stack
 from pullback.ops.samples import both, sample
 
@@ -45,7 +45,7 @@ def _left(g: Any, x_shape: Any, y: Any, xp: Any) -> Any:
     if len(x_shape) == 2:  # y is a stack: one sum over all of it
         stack = tuple(range(len(y.shape) - 2))
         labels = ((*stack, "i", "m"), (*stack, "n", "m"), ("i", "n"))
-        return on(xp, contract_p)(g, y, labels=labels)
+        return op_for(xp, contract_p)(g, y, labels=labels)
     g2 = xp.expand_dims(g, axis=-2) if len(x_shape) == 1 else g
     product = xp.matmul(g2, _swap(y, xp))
     if len(x_shape) == 1:
@@ -58,10 +58,10 @@ def _right(g: Any, x: Any, y_shape: Any, xp: Any) -> Any:
         return xp.matmul(_swap(x, xp), g)  # of a vector y, g is one as well
     if len(y_shape) == 1:  # g has the shape of x less its last axis
         axes = tuple(range(len(x.shape)))
-        return on(xp, contract_p)(x, g, labels=(axes, axes[:-1], axes[-1:]))
+        return op_for(xp, contract_p)(x, g, labels=(axes, axes[:-1], axes[-1:]))
     if len(y_shape) == 2 and len(x.shape) > 2:  # one sum over all of the stack
         *stack, row = range(len(x.shape))
-        return on(xp, contract_p)(x, g, labels=((*stack, row), (*stack, "m"), (row, "m")))
+        return op_for(xp, contract_p)(x, g, labels=((*stack, row), (*stack, "m"), (row, "m")))
     if len(x.shape) == 1:
         rows = xp.expand_dims(g, axis=-2)
         return sum_to_shape(xp.expand_dims(x, axis=-1) * rows, y_shape, xp)
@@ -71,7 +71,7 @@ def _right(g: Any, x: Any, y_shape: Any, xp: Any) -> Any:
 matmul_p = operation(
     "matmul",
     _matmul,
-    quick="matmul",
+    numpy_kernel="matmul",
     rules={"x": _left, "y": _right},
     samples=(
         sample((3, 4), (4, 2)),
@@ -112,7 +112,7 @@ def _mm_numpy(x: Any, y: Any) -> Any:
 mm_p = elementwise(
     "mm",
     _mm,
-    quick=_mm_numpy,
+    numpy_kernel=_mm_numpy,
     x=lambda g, y, xp: xp.matmul(g, y.mT),
     y=lambda g, x, xp: xp.matmul(x.mT, g),
     domain=both(-2, 2),
@@ -252,8 +252,8 @@ def _times_vector(x: Any, y: Any, xp: Any) -> Any:
     whole = n - n % _FEW
     parts = xp.reshape(x[:, :whole], (rows, whole // _FEW, _FEW))  # a view, in any memory layout
     parts = xp.permute_dims(parts, (1, 0, 2))
-    found = xp.sum(xp.matmul(parts, xp.reshape(y[:whole], (-1, _FEW, 1))), axis=0)
-    return found[:, 0] + xp.matmul(x[:, whole:], y[whole:])
+    result = xp.sum(xp.matmul(parts, xp.reshape(y[:whole], (-1, _FEW, 1))), axis=0)
+    return result[:, 0] + xp.matmul(x[:, whole:], y[whole:])
 
 
 def _product(plan: _Plan, x: Any, y: Any, xp: Any) -> Any:
@@ -275,10 +275,10 @@ contract_p: Primitive = operation(
     "contract",
     _contract,
     rules={
-        "x": lambda g, y, labels, xp: on(xp, contract_p)(
+        "x": lambda g, y, labels, xp: op_for(xp, contract_p)(
             g, y, labels=(labels[2], labels[1], labels[0])
         ),
-        "y": lambda g, x, labels, xp: on(xp, contract_p)(
+        "y": lambda g, x, labels, xp: op_for(xp, contract_p)(
             x, g, labels=(labels[0], labels[2], labels[1])
         ),
     },

@@ -15,8 +15,15 @@ from typing import Any
 from pullback.arrays import NUMPY, add_up, library_of
 from pullback.errors import ArgumentError, ArgumentTypeError, DTypeError, compose
 from pullback.ops.arguments import all_values
-from pullback.ops.axes import count, dropped, keep_axes, normalize_axes, normalize_axis, spread
-from pullback.ops.declare import Primitive, needs_order, on, operation
+from pullback.ops.axes import (
+    broadcast_back,
+    keep_axes,
+    normalize_axes,
+    normalize_axis,
+    reduced_shape,
+    reduced_size,
+)
+from pullback.ops.declare import Primitive, needs_order, op_for, operation
 from pullback.ops.matrices import is_complex
 from pullback.ops.primitives.cones import toward_p
 from pullback.ops.samples import AXES, EMPTY, NO_AXIS, both, grid, real, sample
@@ -38,9 +45,9 @@ def _sum(xp: Any, x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
 sum_p = operation(
     "sum",
     _sum,
-    quick=add_up,
+    numpy_kernel=add_up,
     rules={
-        "x": lambda g, x_shape, axis, keepdims, xp: spread(g, x_shape, axis, keepdims, xp),
+        "x": lambda g, x_shape, axis, keepdims, xp: broadcast_back(g, x_shape, axis, keepdims, xp),
     },
     samples=(*AXES, *EMPTY, *NO_AXIS),
     reference="numpy.sum",
@@ -61,10 +68,10 @@ def _mean(xp: Any, x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
 mean_p = operation(
     "mean",
     _mean,
-    quick="mean",
+    numpy_kernel="mean",
     rules={
-        "x": lambda g, x_shape, axis, keepdims, xp: spread(
-            g / count(x_shape, axis), x_shape, axis, keepdims, xp
+        "x": lambda g, x_shape, axis, keepdims, xp: broadcast_back(
+            g / reduced_size(x_shape, axis), x_shape, axis, keepdims, xp
         ),
     },
     samples=(*AXES, *NO_AXIS, sample((0, 3), axis=1, keepdims=False)),
@@ -97,7 +104,7 @@ def _var(
         squares = xp.real(deviation * xp.conj(deviation))
     else:
         squares = deviation * deviation
-    n = count(x.shape, axis) - correction
+    n = reduced_size(x.shape, axis) - correction
     return xp.sum(squares, axis=axes, keepdims=keepdims) / (n if n > 0 else math.nan)
 
 
@@ -117,18 +124,18 @@ def _var_numpy(x: Any, *, axis: Any, correction: float, keepdims: bool) -> Any:
 
 def _var_rule(g: Any, x: Any, axis: Any, correction: float, keepdims: bool, xp: Any) -> Any:
     """Return g times twice the deviations over their count, less the correction."""
-    n = count(x.shape, axis) - correction
+    n = reduced_size(x.shape, axis) - correction
     g = keep_axes(g, x.shape, axis, keepdims, xp) * (2 / n if n > 0 else math.nan)
     axes = axis if axis.__class__ is int and x.shape else _axes_of(x, "var", axis)
     return g * (x - xp.mean(x, axis=axes, keepdims=True))
 
 
-def _measure(name: str, forward: Any, quick: Any, rule: Any, summary: str) -> Primitive:
+def _measure(name: str, forward: Any, numpy_kernel: Any, rule: Any, summary: str) -> Primitive:
     """Declare a measure of how far elements are from their mean."""
     return operation(
         name,
         forward,
-        quick=quick,
+        numpy_kernel=numpy_kernel,
         rules={"x": rule},
         holomorphic=False,
         samples=(*AXES, sample((4, 3), axis=0, correction=1.0)),
@@ -167,18 +174,18 @@ def _std_rule(
     g: Any, x: Any, out: Any, axis: Any, correction: float, keepdims: bool, xp: Any
 ) -> Any:
     g, out = (keep_axes(v, x.shape, axis, keepdims, xp) for v in (g, out))
-    n = count(x.shape, axis) - correction
+    n = reduced_size(x.shape, axis) - correction
     if n + correction == 1:  # of one number it is 0, whatever the number
         return g * (0.0 if n > 0 else math.nan) * xp.ones_like(x)
     deviation = x - xp.mean(x, axis=_axes_of(x, "std", axis), keepdims=True)
-    return on(xp, toward_p)(g * (1 / n if n > 0 else math.nan), deviation, out)
+    return op_for(xp, toward_p)(g * (1 / n if n > 0 else math.nan), deviation, out)
 
 
 def _std(
     xp: Any, x: Any, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False
 ) -> Any:
     root = xp.sqrt(_var(xp, x, axis=axis, correction=correction, keepdims=keepdims))
-    n = count(x.shape, axis) - correction
+    n = reduced_size(x.shape, axis) - correction
     if n <= 0 or not _is_out_of_range(root, 2):
         return root
     deviation = x - _mean(xp, x, axis=_axes_of(x, "std", axis), keepdims=True)
@@ -209,7 +216,7 @@ def _prod(xp: Any, x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
         return xp.prod(x, axis=()) if x.shape else xp.prod(x)
     for a in axes:  # some libraries' prod takes one axis at a time
         x = xp.prod(x, axis=a, keepdims=True)
-    return x if keepdims else xp.reshape(x, dropped(x.shape, axis))
+    return x if keepdims else xp.reshape(x, reduced_shape(x.shape, axis))
 
 
 def _prod_rule(g: Any, x: Any, axis: Any, keepdims: bool, xp: Any) -> Any:
@@ -227,7 +234,7 @@ def _prod_rule(g: Any, x: Any, axis: Any, keepdims: bool, xp: Any) -> Any:
     others = [i for i in range(len(shape)) if i not in axes]
     order = (*others, *axes)
     rows = tuple(shape[i] for i in others)
-    flat = xp.reshape(xp.permute_dims(x, order), (*rows, count(shape, axis)))
+    flat = xp.reshape(xp.permute_dims(x, order), (*rows, reduced_size(shape, axis)))
     n = flat.shape[-1]
     one = xp.ones_like(flat[..., :1])
     before = xp.cumulative_prod(xp.concat([one, flat[..., : n - 1]], axis=-1), axis=-1)
@@ -242,7 +249,7 @@ def _prod_rule(g: Any, x: Any, axis: Any, keepdims: bool, xp: Any) -> Any:
 prod_p = operation(
     "prod",
     _prod,
-    quick=_of_numpy.multiply.reduce,
+    numpy_kernel=_of_numpy.multiply.reduce,
     rules={"x": _prod_rule},
     samples=(*AXES, *EMPTY, *NO_AXIS),
     reference="numpy.prod",
@@ -271,7 +278,7 @@ def _extreme(name: str) -> Primitive:
     kind, result = ("largest", "3") if name == "max" else ("smallest", "1")
 
     def forward(xp: Any, x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
-        if count(x.shape, _axes_of(x, name, axis)) == 0:
+        if reduced_size(x.shape, _axes_of(x, name, axis)) == 0:
             required = "at least one element to compare required"
             raise ArgumentError(compose(name, required, "none", ("x", x)))
         needs_order(name, x)
@@ -281,7 +288,7 @@ def _extreme(name: str) -> Primitive:
         name,
         forward,
         rules={"x": _extreme_rule},
-        quick=getattr(_of_numpy, f"{name}imum").reduce,
+        numpy_kernel=getattr(_of_numpy, f"{name}imum").reduce,
         samples=(*AXES, *NO_AXIS, sample((0, 3), axis=1, keepdims=False)),
         domain=real(-2, 2),
         distinct=True,
@@ -316,7 +323,7 @@ def _whole(name: str, doc: str) -> Primitive:
     return operation(
         name,
         forward,
-        quick=name,
+        numpy_kernel=name,
         differentiable=False,
         samples=(*AXES, *EMPTY, *NO_AXIS),
         domain=grid(-1, 1),
@@ -359,7 +366,7 @@ def _position(name: str) -> Primitive:
     return operation(
         name,
         forward,
-        quick=name,
+        numpy_kernel=name,
         differentiable=False,
         domain=grid(-2, 2),
         samples=_ONE_AXIS,
@@ -432,7 +439,7 @@ def _vector_norm(
     if isinstance(ord, bool) or not isinstance(ord, (int, float)):
         came = type(ord).__name__
         raise ArgumentTypeError(compose("vector_norm", "a number as ord required", came))
-    if not axes or not count(x.shape, axis):
+    if not axes or not reduced_size(x.shape, axis):
         if ord < 0 and axes:
             required = f"elements to take the norm of order {ord} of required"
             raise ArgumentError(compose("vector_norm", required, "none", ("x", x)))
@@ -445,7 +452,7 @@ def _vector_norm(
     top = xp.max(xp.abs(x), axis=axes, keepdims=True)
     top = xp.where((top > 0) & xp.isfinite(top), top, xp.ones_like(top))
     norm = xp.linalg.vector_norm(x / top, axis=axes, keepdims=True, ord=ord) * top
-    return norm if keepdims else xp.reshape(norm, dropped(norm.shape, axis))
+    return norm if keepdims else xp.reshape(norm, reduced_shape(norm.shape, axis))
 
 
 def _is_out_of_range(norm: Any, ord: float) -> bool:
@@ -481,7 +488,7 @@ def _vector_norm_rule(
     norm = keep_axes(out, x.shape, axis, keepdims, xp)
     if least:
         g = xp.where(norm > least, g, 0)
-    toward, single = on(xp, toward_p), count(x.shape, axis) == 1
+    toward, single = op_for(xp, toward_p), reduced_size(x.shape, axis) == 1
     if ord == 2 and not single:
         return toward(g, x, norm)
     size = xp.abs(x)
@@ -505,7 +512,7 @@ def _vector_norm_rule(
 vector_norm_p = operation(
     "vector_norm",
     _vector_norm,
-    quick=_vector_norm_numpy,
+    numpy_kernel=_vector_norm_numpy,
     rules={"x": _vector_norm_rule},
     holomorphic=False,
     floating=True,

@@ -10,7 +10,7 @@ import math
 from typing import Any
 
 from pullback.arrays import library_of
-from pullback.ops.declare import Primitive, elementwise, needs_order, on, operation, standard
+from pullback.ops.declare import Primitive, elementwise, needs_order, op_for, operation, standard
 from pullback.ops.examples import documented
 from pullback.ops.matrices import is_complex
 from pullback.ops.primitives.complex_numbers import to_complex_p
@@ -20,7 +20,7 @@ from pullback.ops.samples import both, real, sample
 
 # -- magnitude and sign ----------------------------------------------------------------------------
 def _abs_rule(g: Any, x: Any, out: Any, xp: Any) -> Any:
-    return on(xp, toward_p)(g, x, out) if is_complex(x) else g * xp.sign(x)
+    return op_for(xp, toward_p)(g, x, out) if is_complex(x) else g * xp.sign(x)
 
 
 abs_p = elementwise(
@@ -114,7 +114,7 @@ def _heaviside(xp: Any, x: Any, y: Any) -> Any:
 heaviside_p = elementwise(
     "heaviside",
     _heaviside,
-    kernel=lambda xp, x, y: xp.heaviside(x, y),
+    unchecked_forward=lambda xp, x, y: xp.heaviside(x, y),
     x=lambda g, xp: xp.zeros_like(g),
     y=lambda g, x, xp: xp.where(x == 0, g, 0),
     domain={"x": real(-2, 2, 0.0), "y": real(-2, 2)},
@@ -180,7 +180,7 @@ def _finite(xp: Any, x: Any, *, nan: float = 0.0, posinf: Any = None, neginf: An
     if "complex" in str(x.dtype):
         settings = {"nan": nan, "posinf": posinf, "neginf": neginf}
         parts = [_finite(xp, part, **settings) for part in (xp.real(x), xp.imag(x))]
-        real_part, imaginary = (on(xp, to_complex_p)(p, imaginary=p is parts[1]) for p in parts)
+        real_part, imaginary = (op_for(xp, to_complex_p)(p, imaginary=p is parts[1]) for p in parts)
         return real_part + imaginary
     limits = xp.finfo(x.dtype)
     x = xp.where(xp.isnan(x), nan, x)

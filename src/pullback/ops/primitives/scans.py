@@ -71,7 +71,7 @@ def _running(name: str, function: str, **declared: Any) -> Primitive:
             raise TypeError
         return accumulate(x, axis)
 
-    return operation(name, forward, quick=of_numpy, samples=_ALONG, batch="axis", **declared)
+    return operation(name, forward, numpy_kernel=of_numpy, samples=_ALONG, batch="axis", **declared)
 
 
 cumsum_p = _running(

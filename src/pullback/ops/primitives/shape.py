@@ -30,7 +30,7 @@ def _reshape_numpy(x: Any, *, shape: tuple[int, ...]) -> Any:
 reshape_p = operation(
     "reshape",
     _reshape,
-    quick=_reshape_numpy,
+    numpy_kernel=_reshape_numpy,
     rules={"x": lambda g, x_shape, xp: xp.reshape(g, x_shape)},
     view=True,
     samples=(
@@ -55,7 +55,7 @@ def _inverse(axes: tuple[int, ...]) -> tuple[int, ...]:
 permute_p = operation(
     "permute permute_dims",
     lambda xp, x, *, axes: xp.permute_dims(x, axes),
-    quick=lambda x, *, axes: x.transpose(axes),
+    numpy_kernel=lambda x, *, axes: x.transpose(axes),
     rules={"x": lambda g, axes, xp: xp.permute_dims(g, _inverse(axes))},
     view=True,
     samples=(sample((2, 3, 4), axes=(2, 0, 1)), sample((3, 4), axes=(1, 0)), sample((), axes=())),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pullback.arrays import library_of
-from pullback.ops.declare import Primitive, on, operation
+from pullback.ops.declare import Primitive, op_for, operation
 from pullback.ops.samples import sample
 
 
@@ -33,7 +33,7 @@ unfold_dim_p: Primitive = operation(
     "unfoldDim",
     _windows,
     rules={
-        "x": lambda g, x_shape, axis, step, xp: on(xp, fold_dim_p)(
+        "x": lambda g, x_shape, axis, step, xp: op_for(xp, fold_dim_p)(
             g, axis=axis, step=step, shape=x_shape
         )
     },
@@ -53,7 +53,7 @@ fold_dim_p: Primitive = operation(
     "foldDim",
     _added,
     rules={
-        "x": lambda g, x_shape, axis, step, xp: on(xp, unfold_dim_p)(
+        "x": lambda g, x_shape, axis, step, xp: op_for(xp, unfold_dim_p)(
             g, axis=axis, size=x_shape[-1], step=step
         )
     },

@@ -6,8 +6,8 @@ from typing import Any
 
 from pullback.arrays import NUMPY, add_up, library_of
 from pullback.ops.arguments import all_values
-from pullback.ops.axes import count, dropped, keep_axes, normalize_axes, normalize_axis
-from pullback.ops.declare import Primitive, elementwise, on, operation
+from pullback.ops.axes import keep_axes, normalize_axes, normalize_axis, reduced_shape, reduced_size
+from pullback.ops.declare import Primitive, elementwise, op_for, operation
 from pullback.ops.samples import AXES, NO_AXIS, both, real, sample
 
 _np = NUMPY.xp
@@ -59,8 +59,8 @@ _ALONG = (
 times_p: Primitive = elementwise(
     "times",
     lambda xp, x, y: xp.where((x == 0) | (y == 0), 0, x * y),
-    x=lambda g, y, xp: on(xp, times_p)(g, y),
-    y=lambda g, x, xp: on(xp, times_p)(g, x),
+    x=lambda g, y, xp: op_for(xp, times_p)(g, y),
+    y=lambda g, x, xp: op_for(xp, times_p)(g, x),
     reference="numpy.multiply",
     doc="Return x y, which is 0 where one of them is, even if the other is NaN.",
 )
@@ -75,7 +75,7 @@ def _is_undefined(out: Any) -> bool:
 
 def _softmax_rule(g: Any, out: Any, axis: int, xp: Any) -> Any:
     if _is_undefined(out):
-        times = on(xp, times_p)
+        times = op_for(xp, times_p)
         return times(g - _total(times(g, out), axis, xp), out)
     return (g - _total(g * out, axis, xp)) * out
 
@@ -83,7 +83,7 @@ def _softmax_rule(g: Any, out: Any, axis: int, xp: Any) -> Any:
 softmax_p: Primitive = operation(
     "softmax",
     _softmax,
-    quick=_softmax_numpy,
+    numpy_kernel=_softmax_numpy,
     rules={"x": _softmax_rule},
     domain=real(-2, 2),
     floating=True,
@@ -112,14 +112,14 @@ def _log_softmax_numpy(x: Any, *, axis: int) -> Any:
 def _log_softmax_rule(g: Any, out: Any, axis: int, xp: Any) -> Any:
     total = _total(g, axis, xp)
     if _is_undefined(out):
-        return g - on(xp, times_p)(total, on(xp, softmax_p)(out, axis=axis))
+        return g - op_for(xp, times_p)(total, op_for(xp, softmax_p)(out, axis=axis))
     return g - xp.exp(out) * total
 
 
 log_softmax_p = operation(
     "log_softmax",
     _log_softmax,
-    quick=_log_softmax_numpy,
+    numpy_kernel=_log_softmax_numpy,
     rules={"x": _log_softmax_rule},
     domain=real(-2, 2),
     floating=True,
@@ -134,13 +134,13 @@ def _logsumexp(xp: Any, x: Any, *, axis: Any = None, keepdims: bool = False) -> 
     is_complex = "complex" in str(x.dtype)
     if not axes and not is_complex:  # of a complex number the logarithm is the principal one
         return x + 0
-    if count(x.shape, axis) == 0:
+    if reduced_size(x.shape, axis) == 0:
         return _nothing(x, axes, keepdims)
     size = xp.real(x) if is_complex else x
     top = xp.max(size, axis=axes, keepdims=True)
     top = xp.where(xp.isfinite(top), top, xp.zeros_like(top))
     total = xp.log(xp.sum(xp.exp(x - top), axis=axes, keepdims=True)) + top
-    return total if keepdims else xp.reshape(total, dropped(total.shape, axis))
+    return total if keepdims else xp.reshape(total, reduced_shape(total.shape, axis))
 
 
 def _logsumexp_numpy(x: Any, *, axis: Any, keepdims: bool) -> Any:
@@ -161,7 +161,7 @@ def _nothing(x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
     library = library_of(x)
     device = library.native_device(library.device(x))
     kept = tuple(1 if i in axes else n for i, n in enumerate(x.shape))
-    shape = kept if keepdims else dropped(x.shape, axes)
+    shape = kept if keepdims else reduced_shape(x.shape, axes)
     return library.full(shape, -float("inf"), library.dtype(x), device)
 
 
@@ -175,7 +175,7 @@ def _logsumexp_rule(g: Any, x: Any, out: Any, axis: Any, keepdims: bool, xp: Any
 logsumexp_p = operation(
     "logsumexp",
     _logsumexp,
-    quick=_logsumexp_numpy,
+    numpy_kernel=_logsumexp_numpy,
     rules={"x": _logsumexp_rule},
     domain=both(-2, 2),
     floating=True,

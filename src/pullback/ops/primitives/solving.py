@@ -14,7 +14,7 @@ from pullback.arrays import DTYPES, library_of
 from pullback.errors import ShapeError, compose
 from pullback.ops.arguments import array_of, holds_somewhere
 from pullback.ops.axes import sum_to_shape
-from pullback.ops.declare import Primitive, on, operation
+from pullback.ops.declare import Primitive, op_for, operation
 from pullback.ops.matrices import (
     NO_CONVERGENCE,
     SQUARE,
@@ -101,7 +101,7 @@ def _det(xp: Any, x: Any) -> Any:
 det_p: Primitive = operation(
     "det",
     _det,
-    rules={"x": lambda g, x, xp: xp.reshape(g, (*g.shape, 1, 1)) * on(xp, cofactors_p)(x)},
+    rules={"x": lambda g, x, xp: xp.reshape(g, (*g.shape, 1, 1)) * op_for(xp, cofactors_p)(x)},
     floating=True,
     domain=WELL_CONDITIONED,
     samples=SQUARE,

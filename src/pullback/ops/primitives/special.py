@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from pullback.ops.declare import elementwise, on, operation
+from pullback.ops.declare import elementwise, op_for, operation
 from pullback.ops.examples import documented
 from pullback.ops.from_scipy import from_scipy, needs_real
 from pullback.ops.samples import both, real, sample
@@ -118,7 +118,7 @@ ndtr = ndtr_p.public
 def _hazard(g: Any, x: Any, out: Any, xp: Any) -> Any:
     """Return g times density over probability, by formulas that neither overflow nor cancel."""
     low, high = xp.minimum(x, 0), xp.maximum(x, 0)
-    left = 2 / on(xp, erfcx_p)(low * -_ROOT_HALF)
+    left = 2 / op_for(xp, erfcx_p)(low * -_ROOT_HALF)
     right = xp.exp(high * high * -0.5 - xp.maximum(out, -1))
     return g * (xp.where(x < 0, left, right) * (1 / _ROOT_2PI))
 
@@ -270,7 +270,7 @@ def _cbrt(xp: Any, x: Any) -> Any:
 cbrt_p = elementwise(
     "cbrt",
     _cbrt,
-    kernel=lambda xp, x: xp.cbrt(x),
+    unchecked_forward=lambda xp, x: xp.cbrt(x),
     x=lambda g, out: g / (3 * out * out),
     floating=True,
     domain=real(-2, 2, 0.0),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from pullback.ops.declare import elementwise, on, standard
+from pullback.ops.declare import elementwise, op_for, standard
 from pullback.ops.examples import documented
 from pullback.ops.primitives.cones import toward_p
 from pullback.ops.samples import both, real
@@ -231,8 +231,8 @@ atanh = arctanh = atanh_p.public
 hypot_p = elementwise(
     "hypot",
     standard("hypot", ordered=True),
-    x=lambda g, x, out, xp: on(xp, toward_p)(g, x, out),
-    y=lambda g, y, out, xp: on(xp, toward_p)(g, y, out),
+    x=lambda g, x, out, xp: op_for(xp, toward_p)(g, x, out),
+    y=lambda g, y, out, xp: op_for(xp, toward_p)(g, y, out),
     floating=True,
     domain={"x": real(-2, 2), "y": real(0.5, 2)},
     reference="numpy.hypot",
@@ -248,8 +248,8 @@ hypot = hypot_p.public
 
 def _turning(g: Any, x: Any, y: Any, xp: Any) -> Any:
     """Return g x / (x ** 2 + y ** 2), and 0 at the origin."""
-    radius = on(xp, hypot_p)(x, y)
-    return on(xp, toward_p)(g, x, radius) / xp.where(radius == 0, 1, radius)
+    radius = op_for(xp, hypot_p)(x, y)
+    return op_for(xp, toward_p)(g, x, radius) / xp.where(radius == 0, 1, radius)
 
 
 atan2_p = elementwise(

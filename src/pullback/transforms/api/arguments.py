@@ -104,10 +104,10 @@ class Arguments:
 
     def sources(self) -> list[Tensor | None]:
         """Return each leaf of the differentiated arguments as a tensor; None for an integer."""
-        found = [_source(self, i, leaf) for i, leaf in enumerate(self.leaves)]
-        if found and not [source for source in found if source is not None]:
+        result = [_source(self, i, leaf) for i, leaf in enumerate(self.leaves)]
+        if result and not [source for source in result if source is not None]:
             raise _no_derivative(self.api, self.path(0), self.leaves[0])
-        return found
+        return result
 
     def path(self, i: int) -> str:
         """Return where a leaf is, as Python would reach it, for errors."""

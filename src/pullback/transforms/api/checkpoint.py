@@ -16,7 +16,7 @@ from contextvars import copy_context
 from typing import Any
 
 from pullback.core.custom.pytree import leaves, map_leaves
-from pullback.core.function.record import Through, new_node
+from pullback.core.function.record import PassThrough, new_node
 from pullback.core.graph.modes import STATE, run_in_mode
 from pullback.core.graph.node import Node, WideNode, levels_of, next_seq
 from pullback.core.tensor.saved import Packed
@@ -221,7 +221,7 @@ class _Argument:
         return box(self.array, node, self.counter, self.cls)
 
 
-_THROUGH = Through("CheckpointBackward")
+_THROUGH = PassThrough("CheckpointBackward")
 
 
 def _kept(given: Any) -> Any:
@@ -239,14 +239,14 @@ def _kept(given: Any) -> Any:
 
 
 def _put_back(given: Any, run: _Run) -> Sequence[Any]:
-    made: dict[int, Tensor] = {}
+    stand_ins: dict[int, Tensor] = {}
 
     def put(leaf: Any) -> Any:
         if not isinstance(leaf, _Argument):
             return leaf
-        if id(leaf) not in made:
-            made[id(leaf)] = leaf.tensor(run)
-        return made[id(leaf)]
+        if id(leaf) not in stand_ins:
+            stand_ins[id(leaf)] = leaf.tensor(run)
+        return stand_ins[id(leaf)]
 
     result: Sequence[Any] = map_leaves(put, given)
     return result

@@ -226,8 +226,8 @@ class VectorJacobianProduct:
         pairs = zip(outs, vectors, strict=True)
         chosen = [(as_tensor(root), seed) for root, seed in pairs if seed is not None]
         seeds = [seed for _, seed in chosen]
-        found = recording.pull([root for root, _ in chosen], seeds, retain=True)
-        return recording.structured(found, recording.keeps_with(seeds))
+        result = recording.pull([root for root, _ in chosen], seeds, retain=True)
+        return recording.structured(result, recording.keeps_with(seeds))
 
     def __repr__(self) -> str:
         return f"vjp_fn({name_of(self._recording.arguments.fun)})"

@@ -171,18 +171,18 @@ class Jacobian(Transformed):
         arguments = Arguments(self._api, self._fun, self._argnum, args, kwargs)
         if self._mode == "forward":
             # the function runs again and again, with one warning a line
-            found, aux = run_in_call(0, _forward, arguments, self._has_aux)
+            result, aux = run_in_call(0, _forward, arguments, self._has_aux)
         else:
-            found, aux = _recorded(arguments, self._has_aux, self._mode is None)
-        return (found, aux) if self._has_aux else found
+            result, aux = _recorded(arguments, self._has_aux, self._mode is None)
+        return (result, aux) if self._has_aux else result
 
 
 # -- through what was recorded ---------------------------------------------------------------------
 def _recorded(arguments: Arguments, has_aux: bool, by_size: bool) -> tuple[Any, Any]:
     recording = Recording(arguments, has_aux)
-    found = iter(blocks_of(recording, by_size))
+    result = iter(blocks_of(recording, by_size))
     blocks = [
-        recording.structured(next(found), recording.keeps) if is_differentiable(leaf) else None
+        recording.structured(next(result), recording.keeps) if is_differentiable(leaf) else None
         for leaf in recording.outs
     ]
     return unflatten(recording.structure, blocks), recording.auxiliary() if has_aux else None
@@ -291,8 +291,8 @@ def _by_columns(recording: Recording, outs: Sequence[Tensor]) -> list[list[Tenso
     places = [i.leaf for i in recording.inputs]
 
     def push(vectors: Sequence[Tensor | None]) -> list[Tensor]:
-        found = run_recorded(recording.level, derivative, vectors, recording.keeps)
-        return [_or_zeros(d, out) for d, out in zip(found, outs, strict=True)]
+        result = run_recorded(recording.level, derivative, vectors, recording.keeps)
+        return [_or_zeros(d, out) for d, out in zip(result, outs, strict=True)]
 
     together = not recording.keeps and all(map(is_built_in, outs))
     try:
@@ -313,15 +313,15 @@ def _forward(arguments: Arguments, has_aux: bool) -> tuple[Any, Any]:
     def push(vectors: Sequence[Tensor | None]) -> list[Tensor]:
         left = iter(vectors)
         along = [None if s is None else next(left) for s in sources]
-        found = run_forward(arguments, sources, along, has_aux).tangents()
-        return [x for x in found if x is not None]
+        result = run_forward(arguments, sources, along, has_aux).tangents()
+        return [x for x in result if x is not None]
 
     outs = [as_tensor(x) for x in values if is_differentiable(x)]
     blocks = iter(_columns(tensors, outs, push, together))
-    found = [
+    result = [
         _given(arguments, sources, next(blocks)) if is_differentiable(x) else None for x in values
     ]
-    return unflatten(first.structure, found), first.auxiliary()
+    return unflatten(first.structure, result), first.auxiliary()
 
 
 def _given(arguments: Arguments, sources: Sequence[Any], derivatives: Sequence[Tensor]) -> Any:
@@ -558,8 +558,8 @@ class HessianProduct(Transformed):
             gradients = run_recorded(recording.level, pulled_back, [out], places, *settings)
         if self._transform is vhp or is_built_in(out):
             pairs = zip(gradients, vectors, strict=True)
-            found = [(g, v) for g, v in pairs if g is not None and v is not None]
-            return recording.pull([g for g, _ in found], [v for _, v in found])
+            result = [(g, v) for g, v in pairs if g is not None and v is not None]
+            return recording.pull([g for g, _ in result], [v for _, v in result])
         # The Hessian may not be symmetric.
         outs = [zeros_like(p) if g is None else g for g, p in zip(gradients, places, strict=True)]
         products = run_recorded(recording.level, Pushforward, outs, places)(vectors, kept)

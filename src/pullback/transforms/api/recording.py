@@ -117,14 +117,14 @@ class Recording:
         chosen = [roots[k] for k in tracked]
         cotangents = None if seeds is None else [seeds[k] for k in tracked]
         places, kept = [i.leaf for i in self.inputs], retain or recorded
-        found: Sequence[Tensor | None] = [None] * len(places)
+        result: Sequence[Tensor | None] = [None] * len(places)
         if places and chosen and rows is None:
             pull = engine.pulled_back
-            found = run_at_level(self.level, pull, chosen, places, cotangents, kept, recorded)
+            result = run_at_level(self.level, pull, chosen, places, cotangents, kept, recorded)
         elif places and chosen and rows:
             settings = kept, recorded, True, True
-            found = run_at_level(self.level, engine.grad, chosen, places, cotangents, *settings)
-        return [_zeros(p, rows) if g is None else g for p, g in zip(places, found, strict=True)]
+            result = run_at_level(self.level, engine.grad, chosen, places, cotangents, *settings)
+        return [_zeros(p, rows) if g is None else g for p, g in zip(places, result, strict=True)]
 
     def keeps_with(self, seeds: Sequence[Tensor]) -> bool:
         """Return whether gradients of these seeds stay part of the graph."""
@@ -132,9 +132,9 @@ class Recording:
 
     def structured(self, derivatives: Sequence[Tensor], kept: bool) -> Any:
         """Return a derivative for each input in the containers and types of the arguments."""
-        found = iter(derivatives)
+        result = iter(derivatives)
         return self.arguments.structured(
-            [None if i is None else _returned(next(found), i.given, kept) for i in self._slots]
+            [None if i is None else _returned(next(result), i.given, kept) for i in self._slots]
         )
 
     def _called(self, tensors: Sequence[Tensor | None]) -> Any:
@@ -215,17 +215,17 @@ def check_differentiable(
     arguments: Arguments, outs: Sequence[Any], structure: Structure | None
 ) -> None:
     """Raise if none of the leaves of a result is a tensor that can have a derivative."""
-    found = None
+    result = None
     for x in outs:
         if isinstance(x, Tensor):
-            found = x
+            result = x
             if x.dtype.is_inexact:
                 return
-    if found is None:
+    if result is None:
         out = unflatten(structure, outs)
         raise _independent(arguments, out, "return the result, or a container of results")
     required = f"a floating-point or complex result of {name_of(arguments.fun)} required"
-    raise DTypeError(compose(arguments.api, required, found.dtype.name, ("result", found)))
+    raise DTypeError(compose(arguments.api, required, result.dtype.name, ("result", result)))
 
 
 def _independent(arguments: Arguments, out: Any, way_out: str) -> ArgumentTypeError:
@@ -277,8 +277,8 @@ def as_given(derivative: Tensor, given: Any) -> Any:
 
 def value_as_given(out: Any, given: Sequence[Any]) -> Any:
     """Return the tensors of a result as tensors if an argument is one, else as arrays."""
-    found, structure = flatten(out)
-    return unflatten(structure, leaves_as_given(found, given))
+    result, structure = flatten(out)
+    return unflatten(structure, leaves_as_given(result, given))
 
 
 def leaves_as_given(outs: Sequence[Any], given: Sequence[Any]) -> Sequence[Any]:

@@ -270,7 +270,7 @@ class _Checkpoint(NodeOperation):
         pairs = zip(node.edges, second.targets, strict=True)
         targets = [target for edge, target in pairs if wanted is None or edge in wanted]
         with second.used(recorded):
-            found = run_backward(
+            result = run_backward(
                 [second.roots[i] for i in came],
                 [g[i] for i in came],
                 targets,
@@ -280,7 +280,7 @@ class _Checkpoint(NodeOperation):
                 begun=second.began,
                 ends={*second.targets},
             )
-        return [found.get(target) for target in second.targets]
+        return [result.get(target) for target in second.targets]
 
     @staticmethod
     def release(node: MultiNode) -> None:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from pullback.arrays import is_array, library_of
 from pullback.core.custom.pytree import children, flatten, named_leaves, path_of, unflatten
-from pullback.core.function.handed import TENSORS
+from pullback.core.function.namespace import TENSOR_XP
 from pullback.core.tensor.tensor import Tensor, box
 from pullback.errors import ArgumentError, ArgumentTypeError, ShapeError, TensorIndexError, compose
 from pullback.ops.functions.creation import asarray
@@ -203,7 +203,7 @@ class Vmapped(Transformed):
 def _samples_first(leaf: Leaf) -> Tensor:
     """Return an argument as a tensor whose first axis is that of the samples."""
     tensor = leaf.value if isinstance(leaf.value, Tensor) else asarray(leaf.value)
-    moved: Tensor = TENSORS.moveaxis(tensor, leaf.axis, 0) if leaf.axis else tensor
+    moved: Tensor = TENSOR_XP.moveaxis(tensor, leaf.axis, 0) if leaf.axis else tensor
     return moved
 
 
@@ -229,7 +229,7 @@ def _with_axis(library: BatchLibrary, leaf: Leaf, size: int) -> Any:
         return part
     part = part if has_axis else _repeated(part, size)
     axis = axis_within(leaf.axis, len(part.shape), leaf)
-    return TENSORS.moveaxis(part, 0, axis) if axis else part
+    return TENSOR_XP.moveaxis(part, 0, axis) if axis else part
 
 
 def _part(library: BatchLibrary, value: Tensor) -> tuple[Tensor, bool]:
@@ -245,7 +245,7 @@ def _part(library: BatchLibrary, value: Tensor) -> tuple[Tensor, bool]:
 
 
 def _repeated(part: Tensor, size: int) -> Tensor:
-    repeated: Tensor = TENSORS.broadcast_to(part, (size, *part.shape)).clone()
+    repeated: Tensor = TENSOR_XP.broadcast_to(part, (size, *part.shape)).clone()
     return repeated
 
 
@@ -262,7 +262,7 @@ def _joined(out_axes: Any, outs: Sequence[Any]) -> Any:
     """Return the results of chunks as one; what is the same for all samples is so for chunks."""
     axes = [leaf.axis for leaf in matched("out_axes", "the result", out_axes, outs[0])]
     columns = zip(axes, zip(*[flatten(out)[0] for out in outs], strict=True), strict=True)
-    joined = [xs[0] if a is None else TENSORS.concat(list(xs), axis=a) for a, xs in columns]
+    joined = [xs[0] if a is None else TENSOR_XP.concat(list(xs), axis=a) for a, xs in columns]
     return unflatten(flatten(outs[0])[1], joined)
 
 
@@ -287,7 +287,7 @@ def for_rows(
         blocks.append([part if stacked else _repeated(part, size) for part, stacked in parts])
     if len(blocks) == 1:
         return [_apart(result, [block]) for result in blocks[0]]
-    return [TENSORS.concat(list(column)) for column in zip(*blocks, strict=True)]
+    return [TENSOR_XP.concat(list(column)) for column in zip(*blocks, strict=True)]
 
 
 def _apart(result: Tensor, given: Sequence[Any]) -> Tensor:
@@ -336,15 +336,15 @@ def argument_leaves(in_axes: Any, args: tuple[Any, ...], kwargs: dict[str, Any])
     elif len(in_axes) != len(args):
         required = f"an item of in_axes for each of {len(args)} positional arguments required"
         raise ArgumentError(compose("vmap", required, f"{len(in_axes)}: {in_axes!r}"))
-    found = [
+    result = [
         leaf
         for i, (axis, value) in enumerate(zip(axes, args, strict=True))
         for leaf in matched("in_axes", f"argument {i}", axis, value)
     ]
     for name, value in kwargs.items():
         for path, leaf in named_leaves(f"argument {name!r}", value):
-            found.append(Leaf(path, leaf, 0 if is_numeric(leaf) else None))
-    return [leaf if leaf.axis is None else _checked(leaf) for leaf in found]
+            result.append(Leaf(path, leaf, 0 if is_numeric(leaf) else None))
+    return [leaf if leaf.axis is None else _checked(leaf) for leaf in result]
 
 
 def matched(setting: str, path: str, axes: Any, value: Any) -> Iterator[Leaf]:

@@ -21,7 +21,7 @@ from pullback import hints
 from pullback.arrays import NUMPY, constant, register
 from pullback.core.custom.pytree import leaves
 from pullback.core.debug.anomaly import call_site
-from pullback.core.function.handed import TENSORS
+from pullback.core.function.namespace import TENSOR_XP
 from pullback.core.function.primitive import Primitive
 from pullback.core.function.tensor_library import library_of_part, on_parts
 from pullback.core.tensor.tensor import Tensor
@@ -112,9 +112,9 @@ class BatchLibrary(TransformLibrary):
         if self.is_beside_parts():
             self.check_closures([*arrays, *leaves(settings.get("index"))])
         if op.elementwise and len(arrays) < 3:
-            found = elementwise_of(array_class, op, arrays, settings)
-            if found is not None:
-                return found
+            result = elementwise_of(array_class, op, arrays, settings)
+            if result is not None:
+                return result
         values, batched, is_plain = [], [], "index" not in settings or is_basic(settings["index"])
         for a in arrays:
             own = a.__class__ is array_class
@@ -127,7 +127,7 @@ class BatchLibrary(TransformLibrary):
         else:
             tensors = [to_tensor(v) if is_part(v) else v for v in values]
             outs, has_axis = on_parts(
-                batched_results, self, TENSORS, op, tensors, batched, settings
+                batched_results, self, TENSOR_XP, op, tensors, batched, settings
             )
         results = [array_class(part_of(o) if isinstance(o, Tensor) else o, has_axis) for o in outs]
         return results if op.multi else results[0]
@@ -248,7 +248,7 @@ def _kind(a: Any) -> str:
 
 
 def _moved(part: Any, name: str) -> Any:
-    return part_of(TENSORS.toDevice(to_tensor(part), device=name))
+    return part_of(TENSOR_XP.toDevice(to_tensor(part), device=name))
 
 
 @functools.cache

@@ -61,10 +61,12 @@ def elementwise_of(
             value, missing = values[low], ranks[1 - low] - ranks[low]
             values[low] = value.reshape((value.shape[0], *(1,) * missing, *value.shape[1:]))
     try:
-        found = kernel(*values, **settings)
+        result = kernel(*values, **settings)
     except UNFIT:
         return None
-    return array_class(found if found.__class__ is _ndarray else NUMPY.tidy(found), True in batched)
+    return array_class(
+        result if result.__class__ is _ndarray else NUMPY.tidy(result), True in batched
+    )
 
 
 class BatchedCall:
@@ -109,8 +111,8 @@ class BatchedCall:
     def results(self, *tensors: Any, **changed: Any) -> list[Any]:
         """Return the results of the operation on these tensors, with some settings changed."""
         settings = {**self.settings, **changed} if changed else self.settings
-        found: list[Any] = results_in(self.xp, self.op, tensors, settings)
-        return found
+        result: list[Any] = results_in(self.xp, self.op, tensors, settings)
+        return result
 
     def result(self, *tensors: Any, **changed: Any) -> Any:
         """Return the one result."""

@@ -174,9 +174,9 @@ def _read(library: Any, call: BatchedCall) -> Any:
         return call.result(x, index=(slice(None), *items))
     if _has_masks(library, index):
         return NotImplemented
-    found = _index(library, index, x.shape[batched:], call.size, batched)
-    (read,) = results_in(call.xp, reader(found.items), [x], {"index": found.items})
-    return read if found.order is None else call.xp.permute_dims(read, found.order)
+    result = _index(library, index, x.shape[batched:], call.size, batched)
+    (read,) = results_in(call.xp, reader(result.items), [x], {"index": result.items})
+    return read if result.order is None else call.xp.permute_dims(read, result.order)
 
 
 def _has_masks(library: Any, index: Any) -> bool:
@@ -190,10 +190,10 @@ def _put(library: Any, call: BatchedCall) -> Any:
     index, shape = call.settings["index"], call.settings["shape"]
     if _has_masks(library, index):
         return NotImplemented
-    found = _index(library, index, shape, call.size, True)
+    result = _index(library, index, shape, call.size, True)
     (g,) = call.whole()
-    g = _turned_back(call.xp, g, found.order)
-    return call.result(g, index=found.items, shape=(call.size, *shape))
+    g = _turned_back(call.xp, g, result.order)
+    return call.result(g, index=result.items, shape=(call.size, *shape))
 
 
 def _turned_back(xp: Any, x: Any, order: tuple[int, ...] | None) -> Any:
@@ -209,11 +209,11 @@ def _write(library: Any, call: BatchedCall) -> Any:
     x, value = call.whole()[0], call.tensors[1]
     if _has_masks(library, index):
         return _write_masked(call, x, index) if library.has(index) else NotImplemented
-    found = _index(library, index, x.shape[1:], call.size, True)
-    if call.batched[1] or found.order is not None:
+    result = _index(library, index, x.shape[1:], call.size, True)
+    if call.batched[1] or result.order is not None:
         value = value if is_numbers(value) else call.xp.asarray(value, dtype=x.dtype)
-        value = _at_place(call, value, found)
-    return call.result(x, value, index=found.items)
+        value = _at_place(call, value, result)
+    return call.result(x, value, index=result.items)
 
 
 def _at_place(call: BatchedCall, value: Any, found: _Index) -> Any:

@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pullback.core.function.handed import TENSORS
+from pullback.core.function.namespace import TENSOR_XP
 from pullback.core.function.primitive import Primitive
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ShapeError
@@ -60,14 +60,14 @@ def batched_results(
         return results_in(xp, op, values, sample_of(library, settings, 0)), False
     call = BatchedCall(xp, op, values, batched, settings, size)
     rule, indexing = RULES.get(op.batch), INDEXING.get(op.batch)
-    found: Any = NotImplemented
+    result: Any = NotImplemented
     if rule is not None:
-        found = rule(call)
+        result = rule(call)
     elif indexing is not None:
-        found = indexing(library, call)
-    if found is NotImplemented:
-        found = _each_sample(library, call)
-    return (found if isinstance(found, (list, tuple)) else [found]), True
+        result = indexing(library, call)
+    if result is NotImplemented:
+        result = _each_sample(library, call)
+    return (result if isinstance(result, (list, tuple)) else [result]), True
 
 
 def _each_sample(library: Any, call: BatchedCall) -> list[Any]:
@@ -87,7 +87,7 @@ def _each_sample(library: Any, call: BatchedCall) -> list[Any]:
 def stacked(library: Any, name: str, rows: Sequence[Sequence[Tensor]]) -> list[Tensor]:
     """Return what was computed for each sample with the axis of the samples first."""
     try:
-        return [TENSORS.stack(list(column)) for column in zip(*rows, strict=True)]
+        return [TENSOR_XP.stack(list(column)) for column in zip(*rows, strict=True)]
     except ShapeError as error:
         shapes = next(s for c in zip(*rows, strict=True) if len(s := {t.shape: 0 for t in c}) > 1)
         required = f"results of {name} of one shape for all samples required"
@@ -133,9 +133,9 @@ def _place(call: BatchedCall) -> Any:
     if axis is not None and len(x.shape) > 1:
         return call.result(x, axis=normalize_axis(call.op.name, axis, len(x.shape) - 1) + 1)
     flat = x.reshape((call.size, math.prod(x.shape[1:])))
-    found = call.with_settings(keepdims=False).result(flat, axis=1)
+    result = call.with_settings(keepdims=False).result(flat, axis=1)
     ones = (1,) * (len(x.shape) - 1) if call.settings["keepdims"] else ()
-    return found.reshape((call.size, *ones))
+    return result.reshape((call.size, *ones))
 
 
 def _along(setting: str) -> Callable[[BatchedCall], Any]:
@@ -295,8 +295,8 @@ def _solve(call: BatchedCall) -> Any:
     x, y = call.whole()
     y = call.xp.expand_dims(y, axis=-1) if vector else y
     ndim = max(len(x.shape), len(y.shape)) - 1
-    found = call.result(*(call.with_leading_ones(t, True, ndim) for t in (x, y)))
-    return found.reshape(found.shape[:-1]) if vector else found
+    result = call.result(*(call.with_leading_ones(t, True, ndim) for t in (x, y)))
+    return result.reshape(result.shape[:-1]) if vector else result
 
 
 def _solve_with_one_matrix(call: BatchedCall, vector: bool) -> Any:
@@ -304,9 +304,9 @@ def _solve_with_one_matrix(call: BatchedCall, vector: bool) -> Any:
     (x, y), xp = call.tensors, call.xp
     y = xp.moveaxis(y, 0, -1)
     columns = y if vector else y.reshape((*y.shape[:-2], y.shape[-2] * y.shape[-1]))
-    found = call.result(x, columns)
-    found = found if vector else found.reshape((*found.shape[:-1], *y.shape[-2:]))
-    return xp.moveaxis(found, -1, 0)
+    result = call.result(x, columns)
+    result = result if vector else result.reshape((*result.shape[:-1], *y.shape[-2:]))
+    return xp.moveaxis(result, -1, 0)
 
 
 # -- convolution -----------------------------------------------------------------------------------
@@ -315,17 +315,17 @@ def _convolution(call: BatchedCall) -> Any:
     """Convolve images with one weight as more images, those with their own in groups."""
     if not call.batched[1]:
         (x, weight), n = call.tensors, call.size
-        found = call.result(x.reshape((n * x.shape[1], *x.shape[2:])), weight)
-        return found.reshape((n, x.shape[1], *found.shape[1:]))
+        result = call.result(x.reshape((n * x.shape[1], *x.shape[2:])), weight)
+        return result.reshape((n, x.shape[1], *result.shape[1:]))
     if call.op.name == "convolution" and not call.batched[0] and call.settings["groups"] == 1:
         x, weight = call.tensors  # of all samples: their weights make more channels of it
-        found = call.result(x, weight.reshape((-1, *weight.shape[2:])))
-        return call.xp.moveaxis(_parted(found, 1, call.size), 1, 0)
+        result = call.result(x, weight.reshape((-1, *weight.shape[2:])))
+        return call.xp.moveaxis(_parted(result, 1, call.size), 1, 0)
     x, weight = call.whole()
     groups = call.size * call.settings["groups"]
     weight = weight.reshape((-1, *weight.shape[2:]))
-    found = call.result(_as_channels(x, call.xp), weight, groups=groups)
-    return call.xp.moveaxis(_parted(found, 1, call.size), 1, 0)
+    result = call.result(_as_channels(x, call.xp), weight, groups=groups)
+    return call.xp.moveaxis(_parted(result, 1, call.size), 1, 0)
 
 
 @_rule("convolution_weight")
@@ -398,14 +398,14 @@ def _own_slices(call: BatchedCall, ndim: int, shape: Any) -> Any:
         return call.xp.moveaxis(call.result(call.tensors[0], index, axis=axis), axis, 0)
     if call.op.name == "take":
         x = call.xp.moveaxis(call.tensors[0], axis + 1, 1)
-        found = call.result(_in_a_row(x), _numbered(index, x.shape[1], call.xp), axis=0)
-        return call.xp.moveaxis(found, _range(1, count), _range(1 + axis, count))
+        result = call.result(_in_a_row(x), _numbered(index, x.shape[1], call.xp), axis=0)
+        return call.xp.moveaxis(result, _range(1, count), _range(1 + axis, count))
     if call.op.name == "take_back":
         g = call.xp.moveaxis(call.whole()[0], _range(1 + axis, count), _range(1, count))
         rest = tuple(n for i, n in enumerate(shape) if i != axis)
         n = shape[axis]
-        found = call.result(g, _numbered(index, n, call.xp), axis=0, shape=(call.size * n, *rest))
-        return call.xp.moveaxis(found.reshape((call.size, n, *rest)), 1, axis + 1)
+        result = call.result(g, _numbered(index, n, call.xp), axis=0, shape=(call.size * n, *rest))
+        return call.xp.moveaxis(result.reshape((call.size, n, *rest)), 1, axis + 1)
     return NotImplemented
 
 

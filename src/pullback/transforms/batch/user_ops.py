@@ -17,7 +17,7 @@ from pullback.arrays import NUMPY, is_array, varies
 from pullback.core.backward import api as engine
 from pullback.core.custom.vmap_rule import VmapInfo
 from pullback.core.function.dispatch import unwrap_escaped
-from pullback.core.function.handed import TENSORS
+from pullback.core.function.namespace import TENSOR_XP
 from pullback.core.graph.modes import STATE, run_in_mode
 from pullback.core.tensor.tensor import Tensor, box, new_leaf
 from pullback.errors import ArgumentError, ShapeError, compose
@@ -131,7 +131,7 @@ class _Parts:
 
 
 def _expanded(value: Tensor, size: int) -> Any:
-    return TENSORS.broadcast_to(value, (size, *value.shape))
+    return TENSOR_XP.broadcast_to(value, (size, *value.shape))
 
 
 def _rows(value: Tensor, batched: bool, level: int | None, count: int) -> list[Tensor]:
@@ -315,10 +315,10 @@ class _ByRule(_Step):
         all_dims = [next(dims) if isinstance(x, Tensor) else None for x in called.leaves]
         values = called.with_tensors(places)
         positional, keywords = op.signature.spread(called.arguments, values)
-        found = op.vmap_rule(info, tuple(called.with_leaves(all_dims)), positional, keywords)
-        called.take(found[0])
+        result = op.vmap_rule(info, tuple(called.with_leaves(all_dims)), positional, keywords)
+        called.take(result[0])
         called.results = [_as_part(x) for x in called.results]
-        pairs = zip(called.results, found[1], strict=True)
+        pairs = zip(called.results, result[1], strict=True)
         return [self._first(x, d, info.batch_size) for x, d in pairs if isinstance(x, Tensor)]
 
     def _first(self, out: Tensor, axis: int | None, size: int) -> Any:
@@ -329,7 +329,7 @@ class _ByRule(_Step):
             required = f"an axis of {size} samples at each of out_dims required"
             came = f"axis {axis} of a result of shape {out.shape}"
             raise ShapeError(compose(f"{self.name}.vmap", required, came))
-        return TENSORS.moveaxis(out, axis, 0)
+        return TENSOR_XP.moveaxis(out, axis, 0)
 
 
 class _Pull(_Step):
@@ -381,12 +381,12 @@ class _Pull(_Step):
                     cotangents.append(seed)
             chosen += wanted
             variables += [p for p in places if p._node is not None]
-        found: Sequence[Tensor | None] = [None] * len(chosen)
+        result: Sequence[Tensor | None] = [None] * len(chosen)
         if roots:
-            found = engine.pulled_back(roots, chosen, cotangents, True, recorded, variables)
+            result = engine.pulled_back(roots, chosen, cotangents, True, recorded, variables)
         gradients = [
             zeros_like(t.detach()) if g is None else unwrap_escaped(g)
-            for t, g in zip(chosen, found, strict=True)
+            for t, g in zip(chosen, result, strict=True)
         ]
         each = len(chosen) // len(calls)
         return [gradients[k * each : (k + 1) * each] for k in range(len(calls))]
@@ -404,14 +404,14 @@ def call_by_sample(library: Any, function: Any, tensors: Sequence[Tensor]) -> li
     tracked = [recorded and t._node is not None for t in tensors]
     values, info = [to_tensor(a.value) for a in arrays], _info(library, arrays)
     parts, outs = run_within(library, _joined, library, step, info, values, batched, tracked)
-    found = [library.array_class(part_of(out), bool(parts.size)) for out in outs]
+    result = [library.array_class(part_of(out), bool(parts.size)) for out in outs]
 
     def pull(tensors: Any, chosen: Sequence[bool], cotangents: Sequence[Tensor | None]) -> Any:
         given = [g is not None for g in cotangents]
         gradients = _Pull(step, parts, chosen, given)
         return call_function(gradients, [*tensors, *(g for g in cotangents if g is not None)])
 
-    return record_call(step.name, tensors, found, pull)  # type: ignore[no-any-return]
+    return record_call(step.name, tensors, result, pull)  # type: ignore[no-any-return]
 
 
 def _dispatched(function: Any) -> Callable[..., list[Tensor]]:

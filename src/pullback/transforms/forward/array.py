@@ -20,7 +20,7 @@ from pullback import hints
 from pullback.arrays import NUMPY, constant, register
 from pullback.core.function.primitive import Primitive
 from pullback.core.function.tensor_library import library_of_part, on_parts
-from pullback.core.tensor.ownership import takes
+from pullback.core.tensor.ownership import can_add_in_place
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import GraphError, compose
 from pullback.ops.functions.creation import zeros_like
@@ -72,11 +72,11 @@ class Tangent(Wrapped):
 
     def __iadd__(self, other: Any) -> Any:
         """Add, in place where nobody else holds the parts; else as ``self + other``."""
-        if other.__class__ is self.__class__ and takes(self.value, other.value):
+        if other.__class__ is self.__class__ and can_add_in_place(self.value, other.value):
             if other.tangent is None:
                 self.value += other.value
                 return self
-            if takes(self.tangent, other.tangent):
+            if can_add_in_place(self.tangent, other.tangent):
                 self.value += other.value
                 self.tangent += other.tangent
                 return self
@@ -113,8 +113,8 @@ class TangentLibrary(TransformLibrary):
             self.check_closures(arrays)
         if op.settings:
             settings = {**op.settings, **{name: plain(value) for name, value in settings.items()}}
-        if is_quick(op) and (found := quickly(array_class, op, arrays, settings)) is not None:
-            return found
+        if is_quick(op) and (result := quickly(array_class, op, arrays, settings)) is not None:
+            return result
         values, along = [], []
         is_plain = "index" not in settings or is_basic(settings["index"])
         for a in arrays:
@@ -127,8 +127,8 @@ class TangentLibrary(TransformLibrary):
             if pairs is not None:
                 results = [array_class(out, None if t is None else tidy(t)) for out, t in pairs]
                 return results if op.multi else results[0]
-        found = on_parts(derived_on_parts, op, values, along, settings)
-        results = [self.wrapped(out, tangent) for out, tangent in found]
+        result = on_parts(derived_on_parts, op, values, along, settings)
+        results = [self.wrapped(out, tangent) for out, tangent in result]
         return results if op.multi else results[0]
 
     def with_graph_of(self, before: Any, after: Any) -> Any:

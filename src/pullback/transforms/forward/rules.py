@@ -18,10 +18,10 @@ from typing import Any
 
 from pullback.arrays import NUMPY, dtype_of
 from pullback.core.function.dispatch import UNFIT, kernel_of
-from pullback.core.function.handed import TENSORS
+from pullback.core.function.namespace import TENSOR_XP
 from pullback.core.function.primitive import Primitive, parameters
 from pullback.core.function.record import asked_for
-from pullback.core.tensor.ownership import takes
+from pullback.core.tensor.ownership import can_add_in_place
 from pullback.core.tensor.tensor import Tensor
 from pullback.transforms.forward.transpose import jvp_by_transpose
 from pullback.transforms.wrapped import is_numbers, is_part, results_in, results_of, to_tensor
@@ -39,11 +39,13 @@ def derived_on_parts(
     """Return the results of an operation on parts of arrays, each with its tangent: tensors."""
     tensors = [to_tensor(v) if is_part(v) else v for v in values]
     vectors = [None if v is None else to_tensor(v) for v in along]
-    pairs = derived(TENSORS, op, tensors, vectors, settings)
+    pairs = derived(TENSOR_XP, op, tensors, vectors, settings)
     if pairs is not None:
         return pairs
     vectors = [
-        None if v is None or (i in op.masks and not op.variadic) else _broadcast(TENSORS, v, t)
+        None
+        if v is None or (i in op.nondifferentiable_inputs and not op.variadic)
+        else _broadcast(TENSOR_XP, v, t)
         for i, (t, v) in enumerate(zip(tensors, vectors, strict=True))
     ]
     return jvp_by_transpose(lambda *given: results_of(op, given, settings), tensors, vectors)
@@ -70,7 +72,9 @@ def derived(
     settings : dict
         All settings of the operation.
     """
-    masks = () if op.variadic else op.masks  # whose gradient is structurally zero
+    masks = (
+        () if op.variadic else op.nondifferentiable_inputs
+    )  # whose gradient is structurally zero
     vectors = {i: v for i, v in enumerate(along) if v is not None and i not in masks}
     if not vectors or not op.differentiable:
         return [(out, None) for out in results_in(xp, op, values, settings)]
@@ -100,9 +104,9 @@ def _broadcast(xp: Any, vector: Any, like: Any) -> Any:
 def _sum(terms: list[Any]) -> Any:
     """Return the sum of the terms of a tangent, in the memory of one that only the list holds."""
     while len(terms) > 1:
-        if takes(terms[0], terms[1]):
+        if can_add_in_place(terms[0], terms[1]):
             terms[0] += terms[1]
-        elif takes(terms[1], terms[0]):
+        elif can_add_in_place(terms[1], terms[0]):
             terms[1] += terms[0]
             terms[0] = terms[1]
         else:
@@ -185,7 +189,7 @@ def _multiplied(
     tangent = _products(xp, op, vectors, values, out, settings)
     if tangent.dtype is out.dtype:
         return tangent
-    return tangent.to(out.dtype) if xp is TENSORS else NUMPY.tidy(tangent).astype(out.dtype)
+    return tangent.to(out.dtype) if xp is TENSOR_XP else NUMPY.tidy(tangent).astype(out.dtype)
 
 
 def _products(
@@ -240,7 +244,7 @@ def _is_linear(op: Primitive, i: int) -> bool:
 
     A setting `value` is put where nothing of the input is: then it is linear but for a constant.
     """
-    if op.joint is not None or op.rules[i] is None or "value" in op.settings or op.elementwise:
+    if op.vjp_all is not None or op.rules[i] is None or "value" in op.settings or op.elementwise:
         return False
     return not {op.inputs[i], *op.results} & {*parameters(op.rules[i])}
 
@@ -251,11 +255,15 @@ def _applied(
     """Return the part of input `i` in each tangent: the operation on the vector."""
     fixed = parameters(op.rules[i])
     arguments = [
-        vector if j == i else v if op.inputs[j] in fixed or j in op.masks else _zero(xp, v)
+        vector
+        if j == i
+        else v
+        if op.inputs[j] in fixed or j in op.nondifferentiable_inputs
+        else _zero(xp, v)
         for j, v in enumerate(values)
     ]
-    found: Sequence[Any] = results_in(xp, op, arguments, settings)
-    return found
+    result: Sequence[Any] = results_in(xp, op, arguments, settings)
+    return result
 
 
 def _zero(xp: Any, value: Any) -> Any:

@@ -61,8 +61,8 @@ class Pushforward:
             return [None] * len(self._outs)
         roots, seeds = zip(*pairs, strict=True)
         pull, cotangents = engine.pulled_back, self._cotangents
-        found = iter(run_at_level(self._level, pull, roots, cotangents, seeds, True, kept))
-        return [next(found) if _tracked(o) else None for o in self._outs]
+        result = iter(run_at_level(self._level, pull, roots, cotangents, seeds, True, kept))
+        return [next(result) if _tracked(o) else None for o in self._outs]
 
 
 def jvp_by_transpose(
@@ -96,8 +96,8 @@ def _jvp(
     if not vectors:
         return [(o if kept else o._alias(), None) for o in outs]
     changing = [p for p, v in zip(places, along, strict=True) if v is not None]
-    found = Pushforward(outs, changing)(vectors, kept)
-    return [(o if kept else box(o.data_array()), d) for o, d in zip(outs, found, strict=True)]
+    result = Pushforward(outs, changing)(vectors, kept)
+    return [(o if kept else box(o.data_array()), d) for o, d in zip(outs, result, strict=True)]
 
 
 def stand_ins(level: int, tensors: Sequence[Any], along: Sequence[Any], kept: bool) -> list[Any]:

@@ -72,9 +72,9 @@ class _ForwardCall(OperationCall):
         tangents = [next(vectors) if isinstance(x, Tensor) else None for x in self.leaves]
         ctx = backward_context(node, None, kept)
         rule = self.op.forward_rule
-        found = run_in_mode({"grad": kept}, rule, ctx, node.arguments, tangents)
-        found, structure = _like(self.structure, found), self.structure
-        vectors = directions(f"{self.op.name}.jvp", "the result", found, self.results, structure)
+        result = run_in_mode({"grad": kept}, rule, ctx, node.arguments, tangents)
+        result, structure = _like(self.structure, result), self.structure
+        vectors = directions(f"{self.op.name}.jvp", "the result", result, self.results, structure)
         pairs = zip(self.results, vectors, strict=True)
         every = [(x, v) for x, v in pairs if isinstance(x, Tensor)]
         return [(x if kept else x._alias(), v) for x, v in every]
@@ -100,8 +100,8 @@ def jvp_of_function(library: Any, function: OfParts, tensors: Sequence[Tensor]) 
         array = t._data
         values.append(to_tensor(array.value))
         along.append(None if array.tangent is None else to_tensor(array.whole_tangent))
-    found = run_within(library, _of_parts, function, values, along)
-    outs = [library.wrapped(out, tangent) for out, tangent in found]
+    result = run_within(library, _of_parts, function, values, along)
+    outs = [library.wrapped(out, tangent) for out, tangent in result]
 
     def pull(tensors: Any, chosen: Sequence[bool], cotangents: Sequence[Tensor | None]) -> Any:
         given = [g is not None for g in cotangents]
@@ -123,9 +123,9 @@ def _jvp(function: OfParts, values: Any, along: Any) -> Any:
     """
     if isinstance(function, _ForwardCall) and function.op.forward_rule is not None:
         changes = any(v is not None for v in along)  # else the rule is not asked
-        found = function.jvp_by_rule(values, along) if changes else None
-        if found is not None:
-            return found
+        result = function.jvp_by_rule(values, along) if changes else None
+        if result is not None:
+            return result
     try:
         return jvp_by_transpose(function, values, along)
     except (GraphError, RuntimeError) as error:
@@ -150,12 +150,12 @@ def _gradients_of(function: OfParts, wanted: Sequence[bool], given: Sequence[boo
         outs = [o for o, g in zip(function(*inputs), given, strict=True) if g]
         pairs = [(o, g) for o, g in zip(outs, parts[len(wanted) :], strict=True) if o.requires_grad]
         chosen = [t for t, w in zip(inputs, wanted, strict=True) if w]
-        found: Sequence[Tensor | None] = [None] * len(chosen)
+        result: Sequence[Tensor | None] = [None] * len(chosen)
         if pairs:
             roots, seeds = zip(*pairs, strict=True)
-            found = engine.pulled_back(roots, chosen, seeds, True, True)
+            result = engine.pulled_back(roots, chosen, seeds, True, True)
         return [
-            zeros_like(t.detach()) if g is None else g for t, g in zip(chosen, found, strict=True)
+            zeros_like(t.detach()) if g is None else g for t, g in zip(chosen, result, strict=True)
         ]
 
     gradients.__name__ = name_of_function(function)

@@ -52,12 +52,12 @@ def _times(ctx: Any, data: Any, x: Any, pattern: Any) -> Any:
 @_times.backward
 def _(ctx: Any, g: Any) -> Any:
     data, x, pattern = ctx.saved_variables.data, ctx.saved_variables.x, ctx.pattern
-    found = {}
+    result = {}
     if ctx.needs_input_grad.data:
-        found["data"] = at_places(g, _conjugate(x), pattern)
+        result["data"] = at_places(g, _conjugate(x), pattern)
     if ctx.needs_input_grad.x:
-        found["x"] = _times(_conjugate(data), g, pattern.transposed)
-    return found
+        result["x"] = _times(_conjugate(data), g, pattern.transposed)
+    return result
 
 
 @autograd_function
@@ -78,12 +78,12 @@ def at_places(ctx: Any, left: Any, right: Any, pattern: Any) -> Any:
 @at_places.backward
 def _(ctx: Any, g: Any) -> Any:
     left, right, pattern = ctx.saved_variables.left, ctx.saved_variables.right, ctx.pattern
-    found = {}
+    result = {}
     if ctx.needs_input_grad.left:
-        found["left"] = _times(g, _conjugate(right), pattern)
+        result["left"] = _times(g, _conjugate(right), pattern)
     if ctx.needs_input_grad.right:
-        found["right"] = _times(g, _conjugate(left), pattern.transposed)
-    return found
+        result["right"] = _times(g, _conjugate(left), pattern.transposed)
+    return result
 
 
 def _conjugate(x: Any) -> Any:
@@ -170,7 +170,7 @@ class SparseMatrix:
         return as_scipy(dense, [self._given])
 
 
-def _made(api: str, arg: Any, shape: Any, kind: Any) -> SparseMatrix:
+def _matrix(api: str, arg: Any, shape: Any, kind: Any) -> SparseMatrix:
     """Return the matrix of what SciPy's constructors take; the values may be a tensor."""
     if isinstance(arg, SparseMatrix):
         return arg
@@ -185,8 +185,8 @@ def _made(api: str, arg: Any, shape: Any, kind: Any) -> SparseMatrix:
         required = "a SciPy matrix, or values with their places, required"
         hint = "a dense tensor has a dense gradient: (data, (row, column)) gives values"
         raise ArgumentTypeError(compose(api, required, "a dense tensor", hint=hint))
-    found = kind(arg, shape=shape).tocoo()
-    return SparseMatrix(floating(found.data), _pattern(found), found.data)
+    result = kind(arg, shape=shape).tocoo()
+    return SparseMatrix(floating(result.data), _pattern(result), result.data)
 
 
 def _places(api: str, places: Any, count: int, shape: Any, kind: Any) -> Pattern:
@@ -204,8 +204,8 @@ def _places(api: str, places: Any, count: int, shape: Any, kind: Any) -> Pattern
         required = f"as many places as values, {count}, required"
         raise ShapeError(compose(api, required, f"{len(rows)} rows and {len(columns)} columns"))
     # SciPy checks the places against the shape, and finds the shape if there is none.
-    found = theirs.coo_array((np.ones(count, dtype=bool), (rows, columns)), shape=shape)
-    return Pattern(rows, columns, (int(found.shape[0]), int(found.shape[1])))
+    result = theirs.coo_array((np.ones(count, dtype=bool), (rows, columns)), shape=shape)
+    return Pattern(rows, columns, (int(result.shape[0]), int(result.shape[1])))
 
 
 def _pattern(found: Any) -> Pattern:
@@ -230,14 +230,14 @@ def csr_array(arg: Any, shape: Any = None) -> SparseMatrix:
     >>> values.grad
     tensor([10.,  1.])
     """
-    return _made("csr_array", arg, shape, theirs.csr_array)
+    return _matrix("csr_array", arg, shape, theirs.csr_array)
 
 
 def csc_array(arg: Any, shape: Any = None) -> SparseMatrix:
     """Return a sparse matrix, as `scipy.sparse.csc_array`; see `csr_array`."""
-    return _made("csc_array", arg, shape, theirs.csc_array)
+    return _matrix("csc_array", arg, shape, theirs.csc_array)
 
 
 def coo_array(arg: Any, shape: Any = None) -> SparseMatrix:
     """Return a sparse matrix, as `scipy.sparse.coo_array`; see `csr_array`."""
-    return _made("coo_array", arg, shape, theirs.coo_array)
+    return _matrix("coo_array", arg, shape, theirs.coo_array)

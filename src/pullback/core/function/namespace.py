@@ -1,7 +1,7 @@
 """What is handed down, each once, at import, to what must not know who has it.
 
-`TENSORS` is the namespace of operations over tensors, the ``xp`` of rules whose backward is
-recorded; `RECORDED` has the operations that core itself records: casting, choosing, and
+`TENSOR_XP` is the namespace of operations over tensors, the ``xp`` of rules whose backward is
+recorded; `CORE_OPS` has the operations that core itself records: casting, choosing, and
 stacking the tensors in a list. `ENGINE` has the engine's `grad`, for rules that are its transposes.
 """
 
@@ -11,10 +11,10 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
-TENSORS = SimpleNamespace()
+TENSOR_XP = SimpleNamespace()
 
 
-class Recorded:
+class CoreOps:
     """Recorded operations for core's own use."""
 
     astype: Callable[..., Any]  # astype(tensor, dtype)
@@ -22,7 +22,7 @@ class Recorded:
     beside: Callable[..., Any]  # beside(lists, tensor): a tensor of nested lists
 
 
-RECORDED = Recorded()
+CORE_OPS = CoreOps()
 
 
 class Engine:
