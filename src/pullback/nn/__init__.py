@@ -7,7 +7,7 @@ the layers are in `pullback.nn.functional`, what fills parameters at first is in
 from typing import Never as _Never
 
 from pullback.hints import absent as _absent
-from pullback.nn import functional as functional, init as init
+from pullback.nn import functional as functional, init as init, utils as utils
 from pullback.nn.containers import (
     ModuleDict as ModuleDict,
     ModuleList as ModuleList,

@@ -1,17 +1,21 @@
 """Optimizers: plain users of the public API, with nothing private in them.
 
 A step changes the parameters in place under `no_grad`. A parameter whose ``.grad`` is None is not
-changed, and neither is its state.
+changed, and neither is its state. Schedules of learning rates are in `lr_scheduler`.
 """
 
 from typing import Never as _Never
 
 from pullback.hints import absent as _absent
+from pullback.optim import lr_scheduler
 from pullback.optim._base import Optimizer
-from pullback.optim.adam import Adam
+from pullback.optim.adagrad import Adagrad
+from pullback.optim.adam import Adam, AdamW
+from pullback.optim.lbfgs import LBFGS
+from pullback.optim.rmsprop import RMSprop
 from pullback.optim.sgd import SGD
 
-__all__ = ["SGD", "Adam", "Optimizer"]
+__all__ = ["LBFGS", "SGD", "Adagrad", "Adam", "AdamW", "Optimizer", "RMSprop", "lr_scheduler"]
 
 
 def __getattr__(name: str) -> _Never:

@@ -223,6 +223,13 @@ class Optimizer(ABC):
     def _check(self, group: Mapping[str, Any]) -> None:
         """Raise if an option of `group` has a wrong value."""
 
+    @staticmethod
+    def _penalized(param: Tensor, grad: Tensor, group: Mapping[str, Any]) -> Tensor:
+        """Return the gradient of what is minimized: turned around, and with the L2 penalty's."""
+        grad = -grad if group.get("maximize") else grad
+        decay = group.get("weight_decay", 0)
+        return grad + decay * param if decay != 0 else grad
+
     def _check_at_least_zero(self, group: Mapping[str, Any], *names: str) -> None:
         for name in names:
             value = group[name]

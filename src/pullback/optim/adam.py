@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from pullback.core.tensor.tensor import Tensor
-from pullback.ops.functions.complex_numbers import view_as_complex, view_as_real
-from pullback.optim._base import Optimizer, Params
+from pullback.optim._adaptive import Adaptive
+from pullback.optim._base import Params
 
 
-class Adam(Optimizer):
+class Adam(Adaptive):
     """Adam, of Kingma and Ba (2015), "Adam: A method for stochastic optimization".
 
     With gradient ``g``, parameter ``p`` and running averages ``m`` and ``v``, both 0 at first, step
@@ -95,41 +95,69 @@ class Adam(Optimizer):
             if beta >= 1:
                 raise self._value_error(f"{name} must be below 1", str(beta))
 
+    def _kept(self, group: Mapping[str, Any]) -> Sequence[str]:
+        return self._state_names if group["amsgrad"] else self._state_names[:2]
+
+    def _step_real(
+        self,
+        param: Tensor,
+        grad: Tensor,
+        averages: list[Tensor],
+        step: int,
+        group: Mapping[str, Any],
+    ) -> None:
+        beta1, beta2 = group["betas"]
+        mean, square, *largest = averages
+        mean.mul_(beta1).add_((1 - beta1) * grad)
+        square.mul_(beta2).add_((1 - beta2) * (grad * grad))
+        for kept in largest:
+            square = kept.copy_(kept.maximum(square))
+        # The corrections make up for averages that started at 0.
+        denominator = (square / (1 - beta2**step)).sqrt() + group["eps"]
+        param.sub_(group["lr"] / (1 - beta1**step) * mean / denominator)
+
+
+class AdamW(Adam):
+    """Adam with decoupled weight decay: Loshchilov and Hutter (2019).
+
+    A step first does ``p = p - lr * weight_decay * p``, then Adam's step without a penalty.
+
+    Parameters
+    ----------
+    params, lr, betas, eps, amsgrad, maximize
+        As for `Adam`.
+    weight_decay : float
+        Share of the parameter that a step takes away, times `lr`; at least 0.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As `Adam`.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> w = pb.tensor([1.0, -2.0], requires_grad=True)
+    >>> optimizer = pb.optim.AdamW([w], lr=0.5, weight_decay=0.2)
+    >>> (w * w).sum().backward()
+    >>> optimizer.step()
+    >>> w
+    tensor([ 0.4000, -1.3000], requires_grad=True)
+    """
+
+    def __init__(
+        self,
+        params: Params,
+        lr: float = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 1e-2,
+        amsgrad: bool = False,
+        *,
+        maximize: bool = False,
+    ) -> None:
+        super().__init__(params, lr, betas, eps, weight_decay, amsgrad, maximize=maximize)
+
     def _update(self, param: Tensor, grad: Tensor, group: dict[str, Any]) -> None:
-        if group["maximize"]:
-            grad = -grad
-        if group["weight_decay"] != 0:
-            grad = grad + group["weight_decay"] * param
-        averages = self._averages(param, grad, group)
-        step = self.state[param]["step"]
-        if not param.is_complex():
-            _update_real(param, grad, averages, step, group)
-            return
-        p, g, *parts = map(view_as_real, (param, grad, *averages))
-        _update_real(p, g, parts, step, group)
-        for whole, changed in zip((param, *averages), (p, *parts), strict=True):
-            whole.copy_(view_as_complex(changed))
-
-    def _averages(self, param: Tensor, grad: Tensor, group: dict[str, Any]) -> list[Tensor]:
-        """Count the step and return the running averages, made at first use."""
-        state = self.state.setdefault(param, {"step": 0})
-        state["step"] += 1
-        names = self._state_names if group["amsgrad"] else self._state_names[:2]
-        for name in names:
-            if name not in state:
-                state[name] = grad.detach().clone().zero_()
-        return [state[name] for name in names]
-
-
-def _update_real(
-    param: Tensor, grad: Tensor, averages: list[Tensor], step: int, group: dict[str, Any]
-) -> None:
-    beta1, beta2 = group["betas"]
-    mean, square, *largest = averages
-    mean.mul_(beta1).add_((1 - beta1) * grad)
-    square.mul_(beta2).add_((1 - beta2) * (grad * grad))
-    for kept in largest:
-        square = kept.copy_(kept.maximum(square))
-    # The corrections make up for averages that started at 0.
-    denominator = (square / (1 - beta2**step)).sqrt() + group["eps"]
-    param.sub_(group["lr"] / (1 - beta1**step) * mean / denominator)
+        param.mul_(1 - group["lr"] * group["weight_decay"])
+        super()._update(param, grad, {**group, "weight_decay": 0})

@@ -100,10 +100,7 @@ class SGD(Optimizer):
             )
 
     def _update(self, param: Tensor, grad: Tensor, group: dict[str, Any]) -> None:
-        if group["maximize"]:
-            grad = -grad
-        if group["weight_decay"] != 0:
-            grad = grad + group["weight_decay"] * param
+        grad = self._penalized(param, grad, group)
         if group["momentum"] != 0:
             buffer = self._buffer(param, grad, group)
             grad = grad + group["momentum"] * buffer if group["nesterov"] else buffer
