@@ -162,6 +162,11 @@ def imported(module, name):
 def declared(name):
     if name == "__version__":
         return ["__version__: str"]
+    if name == "_LATER":
+        return [
+            f"from pullback{'' if each == module else f'.{module}'} import {each} as {each}"
+            for each, module in pullback._LATER.items()
+        ]
     return [] if name.startswith("_") else [f"{name}: DType"]
 
 

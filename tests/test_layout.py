@@ -36,7 +36,7 @@ LAYERS = [
     {"implicit"},
     {"check"},
     {"inspect", "interop", "optimize"},
-    {"cli"},
+    {"data", "saving", "plot", "cli"},
     {"__main__"},
 ]
 RANK = {part: rank for rank, layer in enumerate(LAYERS) for part in layer}
@@ -52,6 +52,9 @@ ARRAY_LIBRARIES = {
 MAY_IMPORT_ARRAY_LIBRARIES = {"arrays", "interop"}
 # NumPy beside arrays/ only here, each for the reason given.
 MAY_IMPORT_NUMPY = {
+    "data/batches.py": "which rows a batch has is drawn by NumPy",
+    "saving/encoding.py": "files hold NumPy's arrays, and its generators have states",
+    "saving/files.py": "files hold NumPy's arrays",
     "core/tensor/printing.py": "numbers are printed by NumPy's own formatting",
     # pb.tensor and pb.from_numpy take what NumPy reads: nested lists, its scalars and arrays
     "ops/functions/creation.py": "numbers of Python become arrays by NumPy's own reading of them",

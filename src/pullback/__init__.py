@@ -6,6 +6,7 @@ several names a line; hence neither formatted nor sorted.
 # fmt: off
 # isort: off
 
+import importlib as _importlib
 import types as _types
 from typing import Any as _Any
 # the Tensor, its gradient, and operations of your own
@@ -104,8 +105,9 @@ from pullback.ops.functions.sorting import (argsort, bucketize, cummax, cummin, 
 from pullback.ops.functions.sets import (isin, unique, unique_all, unique_consecutive,
     unique_counts, unique_inverse, unique_values)
 # random numbers
-from pullback.ops.functions.random import (bernoulli, Generator, manual_seed, multinomial, normal,
-    rand, rand_like, randint, randint_like, randn, randn_like, randperm)
+from pullback.ops.functions.random import (bernoulli, Generator, get_rng_state, manual_seed,
+    multinomial, normal, rand, rand_like, randint, randint_like, randn, randn_like, randperm,
+    set_rng_state)
 # spectra
 from pullback.ops.functions.spectral import (bartlett_window, blackman_window, hamming_window,
     hann_window, istft, kaiser_window, stft)
@@ -148,13 +150,18 @@ uint8, uint16, uint32, uint64 = (_DTYPES[f"uint{n}"] for n in (8, 16, 32, 64))
 bool = _DTYPES["bool"]
 _MODULES = {autograd, check, cuda, errors, fft, implicit, interop, linalg, nn, optim, optimize,
     special, surrogate}
+# Loaded at first use.
+_LATER = {"data": "data", "load": "saving", "plot": "plot", "save": "saving", "saving": "saving"}
 _DUNDERS = {"__array_api_version__", "__array_namespace_info__", "__version__"}
-__all__ = sorted(_DUNDERS.union(
+__all__ = sorted(_DUNDERS.union(_LATER, (
     name for name, value in globals().items()
     if name[0] != "_" and (not isinstance(value, _types.ModuleType) or value in _MODULES)
-))
+)))
 
 
 def __getattr__(name: str) -> _Any:
-    """Say where a name is that is elsewhere here, or what does its work."""
+    """Return what loads when it is first used, or say where a name is or what does its work."""
+    if name in _LATER:
+        module = _importlib.import_module(f"pullback.{_LATER[name]}")
+        return globals().setdefault(name, getattr(module, name, module))
     raise _absent(__name__, name)

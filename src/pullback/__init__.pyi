@@ -401,6 +401,7 @@ from pullback.ops.functions.sets import unique_inverse as unique_inverse
 from pullback.ops.functions.sets import unique_values as unique_values
 from pullback.ops.functions.random import bernoulli as bernoulli
 from pullback.ops.functions.random import Generator as Generator
+from pullback.ops.functions.random import get_rng_state as get_rng_state
 from pullback.ops.functions.random import manual_seed as manual_seed
 from pullback.ops.functions.random import multinomial as multinomial
 from pullback.ops.functions.random import normal as normal
@@ -411,6 +412,7 @@ from pullback.ops.functions.random import randint_like as randint_like
 from pullback.ops.functions.random import randn as randn
 from pullback.ops.functions.random import randn_like as randn_like
 from pullback.ops.functions.random import randperm as randperm
+from pullback.ops.functions.random import set_rng_state as set_rng_state
 from pullback.ops.functions.spectral import bartlett_window as bartlett_window
 from pullback.ops.functions.spectral import blackman_window as blackman_window
 from pullback.ops.functions.spectral import hamming_window as hamming_window
@@ -501,3 +503,8 @@ uint16: DType
 uint32: DType
 uint64: DType
 bool: DType
+from pullback import data as data
+from pullback.saving import load as load
+from pullback import plot as plot
+from pullback.saving import save as save
+from pullback import saving as saving

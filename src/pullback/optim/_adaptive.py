@@ -26,9 +26,9 @@ class Adaptive(Optimizer):
         averages = []
         for name in self._kept(group):
             if name not in state:
-                state[name] = average = grad.detach().clone()
-                numbers = view_as_real(average) if average.is_complex() else average
-                numbers.fill_(self._first(name, group))
+                first = self._first(name, group)
+                first = complex(first, first) if param.is_complex() else first
+                state[name] = grad.detach().clone().fill_(first)
             averages.append(state[name])
         if not param.is_complex():
             self._step_real(param, grad, averages, state["step"], group)

@@ -95,6 +95,31 @@ def manual_seed(seed: int) -> Generator:
     return _default("cpu")
 
 
+def get_rng_state() -> Any:
+    """Return the state of the CPU's default generator, to be put back with `set_rng_state`.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> state = pb.get_rng_state()
+    >>> a = pb.rand(2)
+    >>> pb.set_rng_state(state)
+    >>> bool((pb.rand(2) == a).all())
+    True
+    """
+    return _default("cpu").get_state()
+
+
+def set_rng_state(new_state: Any) -> None:
+    """Let the CPU's default generator go on from a state that `get_rng_state` returned.
+
+    Examples
+    --------
+    See `get_rng_state`.
+    """
+    _default("cpu").set_state(new_state)
+
+
 def _default(device: str) -> Generator:
     with _lock[0]:
         if device not in _defaults:
