@@ -57,8 +57,8 @@ class LBFGS(Optimizer):
     ...     return loss
     >>> for _ in range(3):
     ...     _ = optimizer.step(closure)
-    >>> w.round(decimals=4)
-    tensor([1., 1.], dtype=float64, grad_fn=<RoundBackward>)
+    >>> w.detach().round(decimals=4)
+    tensor([1., 1.], dtype=float64)
     """
 
     _state_names: ClassVar[tuple[str, ...]] = ()

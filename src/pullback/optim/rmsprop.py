@@ -54,11 +54,11 @@ class RMSprop(Adaptive):
     --------
     >>> import pullback as pb
     >>> w = pb.tensor([1.0, -2.0], requires_grad=True)
-    >>> optimizer = pb.optim.RMSprop([w], lr=0.1)
+    >>> optimizer = pb.optim.RMSprop([w], lr=0.05)
     >>> (w * w).sum().backward()
     >>> optimizer.step()
     >>> w
-    tensor([ 0.0000, -1.0000], requires_grad=True)
+    tensor([ 0.5000, -1.5000], requires_grad=True)
     """
 
     _state_names: ClassVar[tuple[str, ...]] = ("square_avg", "momentum_buffer", "grad_avg")

@@ -82,8 +82,8 @@ class RMSNorm(Module):
     Examples
     --------
     >>> import pullback as pb
-    >>> pb.nn.RMSNorm(2, elementwise_affine=False)(pb.tensor([3.0, 3.0]))
-    tensor([1.0000, 1.0000])
+    >>> pb.nn.RMSNorm(2, elementwise_affine=False)(pb.tensor([3.0, 3.0])).round()
+    tensor([1., 1.])
     """
 
     def __init__(
