@@ -13,29 +13,22 @@ from pullback.hints.table import way_out
 
 __all__ = ["for_name"]
 
-_LAYERS = (
-    "there are no layers yet: keep parameters as tensors that require grad in a dict, list or "
-    "dataclass, and call the functions of pb.nn.functional"
-)
-_SAVED = "np.savez(path, w=w.detach().numpy()) saves, pb.asarray(np.load(path)['w']) loads"
-_UPDATE = "pb.optim.SGD and pb.optim.Adam are there"
-_RATES = "assign the learning rate between steps: optimizer.param_groups[0]['lr'] = rate"
-_CLIPPED = "scale each w.grad by limit / pb.linalg.vector_norm of all, with pb.no_grad()"
-_BATCHES = "slice arrays with the indices of np.random.default_rng(seed).permutation(n)"
+_SAVED = "pb.save(path, w=w) and pb.load(path), with pullback[save]; or np.savez(path, w=w.numpy())"
+_UPDATE = "SGD, Adam, AdamW, RMSprop, Adagrad and LBFGS are there"
+_BATCHES = "pb.data.batches(x, y, size=32, seed=0)"
 _RULE = "@pb.autograd_function defines an operation, @op.backward beside it its rule, by names"
 _DEVICE = "a device is a string here: 'cpu', 'cuda', 'cuda:1'"
 
 NAMES = {
     "": f"""
-Module Linear Parameter Sequential: {_LAYERS}
-load save: {_SAVED}
+Module Linear Parameter Sequential: pb.nn.Module, pb.nn.Linear and the like
 device Device torch_device: {_DEVICE}
 jit compile vmap_jit pmap: functions run as they are; nothing is compiled
 profiler: time.perf_counter, or Python's cProfile
 get_num_threads: pb.set_num_threads sets it
-get_rng_state set_rng_state random seed initial_seed: pb.manual_seed(n), or pb.Generator()
+random seed initial_seed: pb.manual_seed(n), or pb.Generator()
 func functional: the functions are at the top: pb.grad, pb.vjp, pb.jvp, pb.vmap, pb.jacobian
-utils: pb.checkpoint(f)(x) for utils.checkpoint; {_BATCHES} for utils.data
+utils: pb.checkpoint(f)(x) for utils.checkpoint, {_BATCHES} for utils.data, pb.nn.utils
 amp autocast: choose dtypes: x.to(pb.float16)
 distributed multiprocessing onnx fx hub backends quantization: there is none
 sparse_coo_tensor: pb.interop.scipy.sparse.coo_array
@@ -82,22 +75,23 @@ with_detect_anomaly: with pb.detect_anomaly():
 as_array as_numeric: x.detach().numpy()
 dataloader dataset DataLoader: {_BATCHES}
 """,
-    "nn": f"""
-Module Linear Sequential ModuleList ModuleDict Parameter ParameterList Conv1d Conv2d ReLU Dropout
-    BatchNorm1d BatchNorm2d LayerNorm Embedding LSTM GRU RNN Flatten Tanh Sigmoid: {_LAYERS}
-MSELoss L1Loss CrossEntropyLoss NLLLoss BCELoss BCEWithLogitsLoss HuberLoss: a function of
-    pb.nn.functional, such as pb.nn.functional.cross_entropy
-init: w = pb.randn(m, n) * scale, then w.requires_grad_(); w.uniform_ and w.normal_ fill in place
-utils: {_CLIPPED}
-parameters: a list of your tensors
+    "nn": """
+ParameterList ParameterDict: a list or a dict of pb.nn.Parameter
+Transformer TransformerEncoder TransformerEncoderLayer TransformerDecoder: pb.nn.MultiheadAttention,
+    pb.nn.LayerNorm and pb.nn.Linear make one
+InstanceNorm1d InstanceNorm2d InstanceNorm3d: pb.nn.functional.instance_norm
+SyncBatchNorm: pb.nn.BatchNorm2d
+EmbeddingBag: pb.nn.functional.embedding, and a sum
+ReflectionPad1d ReflectionPad2d ZeroPad2d ConstantPad1d: pb.nn.functional.pad
+UpsamplingNearest2d UpsamplingBilinear2d: pb.nn.Upsample
+CTCLoss: there is none
 DataParallel: there is none
 """,
     "optim": f"""
-AdamW RMSprop Adagrad Adadelta Adamax NAdam RAdam Rprop: {_UPDATE}; others are a few lines with
+Adadelta Adamax NAdam RAdam Rprop ASGD Adafactor: {_UPDATE}; others are a few lines with
     pb.no_grad() and w.grad
-LBFGS: pb.optimize.minimize(f, x0, method="L-BFGS-B")
-lr_scheduler: {_RATES}
-clip_grad_norm_: {_CLIPPED}
+clip_grad_norm_: pb.nn.utils.clip_grad_norm_
+swa_utils: average the values of state_dict() yourself
 """,
     "autograd": """
 gradcheck gradgradcheck: pb.check.gradcheck(f, args)

@@ -406,7 +406,7 @@ class OneCycleLR(LRScheduler):
 
     def _along(self, values: list[list[float]], i: int, step: int) -> float:
         """Return the value of group `i` in a step, between those at the ends of its phase."""
-        if step > self.total_steps - 1:
+        if step > self.total_steps:  # after the last step of the optimizer one may follow
             required = f"at most {self.total_steps} steps required"
             raise ArgumentError(compose("OneCycleLR", required, str(step + 1)))
         begin = 0.0
