@@ -19,7 +19,7 @@ model = nn.Sequential(
 loss_fn = nn.CrossEntropyLoss()
 optimizer = pb.optim.AdamW(model.parameters(), lr=2e-3)
 batches = pb.data.batches(x_train, y_train, size=64, seed=0)
-for epoch in range(20):
+for _ in range(20):
     for x, y in batches:
         optimizer.zero_grad()
         loss = loss_fn(model(x), y)

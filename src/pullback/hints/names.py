@@ -135,18 +135,19 @@ _OF_R = {
     "torch_load": _SAVED,
     "torch_": "pb.{}",
     "nnf_": "pb.nn.functional.{}",
-    "nn_": _LAYERS,
+    "nn_": "pb.nn.{}",
     "autograd_": "pb.autograd.{}",
     "cuda_": "pb.cuda.{}",
     "linalg_": "pb.linalg.{}",
-    "optim_": _UPDATE,
-    "lr_": _RATES,
+    "optim_": "pb.optim.{}",
+    "lr_": "pb.optim.lr_scheduler.{}",
 }
 
 
 # The modules whose public names are looked through.
 _MODULES = (
-    *("", "nn.functional", "linalg", "special", "fft", "autograd", "optim", "implicit", "optimize"),
+    *("", "nn.functional", "nn", "linalg", "special", "fft", "autograd", "optim", "implicit"),
+    "optimize",
 )
 # Of any other name at a place.
 _OTHERS = {
@@ -171,14 +172,14 @@ def _of_r(place: str, name: str) -> str:
     prefix = "" if place else next(filter(name.startswith, _OF_R), "")
     way = _OF_R.get(prefix, "")
     short = name.removeprefix(prefix)
-    named = way.format(short)
-    return named if named == way or _exists(named) else for_name("", short)
-
-
-def _exists(name: str) -> bool:
-    """Return whether a name below ``pb`` is there."""
-    *modules, last = name.split(".")[1:]
-    return hasattr(sys.modules[".".join(("pullback", *modules))], last)
+    if way == way.format(""):
+        return way
+    module = way.removeprefix("pb.").removesuffix("{}").rstrip(".")
+    space = sys.modules[".".join(filter(None, ("pullback", module)))]
+    wanted = {_plain(short), f"{_plain(short)}lr"}  # classes there, such as StepLR for lr_step
+    public = vars(space).get("__all__", dir(space))
+    named = short if short in public else next((n for n in public if _plain(n) in wanted), "")
+    return way.format(named) if named else for_name(module, short) or for_name("", short)
 
 
 def _elsewhere(place: str, name: str) -> str:

@@ -4,6 +4,7 @@ A `Module` is a convenience: `parameters` finds what can be trained in any objec
 the layers are in `pullback.nn.functional`, what fills parameters at first is in `pullback.nn.init`.
 """
 
+from types import ModuleType as _ModuleType
 from typing import Never as _Never
 
 from pullback.hints import absent as _absent
@@ -127,7 +128,12 @@ from pullback.nn.walking import (
     parameters as parameters,
 )
 
-__all__ = sorted(name for name in globals() if name[0] != "_")
+_MODULES = {functional, init, utils}
+__all__ = sorted(
+    name
+    for name, value in globals().items()
+    if name[0] != "_" and (not isinstance(value, _ModuleType) or value in _MODULES)
+)
 
 
 def __getattr__(name: str) -> _Never:

@@ -16,6 +16,11 @@ from typing import Any
 from pullback.errors import ArgumentError, compose
 from pullback.optim._base import Optimizer
 
+__all__ = [
+    *("ConstantLR", "CosineAnnealingLR", "ExponentialLR", "LRScheduler", "LambdaLR", "LinearLR"),
+    *("MultiStepLR", "OneCycleLR", "ReduceLROnPlateau", "SequentialLR", "StepLR"),
+]
+
 
 class LRScheduler(ABC):
     """The base of all schedulers; a subclass supplies `_rate`.
