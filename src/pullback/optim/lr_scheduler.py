@@ -372,28 +372,29 @@ class OneCycleLR(LRScheduler):
         if anneal_strategy not in ("cos", "linear"):
             required = "an anneal_strategy of 'cos' or 'linear' required"
             raise ArgumentError(compose("OneCycleLR", required, repr(anneal_strategy)))
+        self.optimizer = optimizer
         self.total_steps = total_steps or (epochs or 0) * (steps_per_epoch or 0)
-        groups = len(optimizer.param_groups)
-        self.max_lrs = list(max_lr) if isinstance(max_lr, Sequence) else [max_lr] * groups
         self.anneal_strategy, self.cycle_momentum = anneal_strategy, cycle_momentum
-        first = [rate / div_factor for rate in self.max_lrs]
+        groups = len(optimizer.param_groups)
+        largest = list(max_lr) if isinstance(max_lr, Sequence) else [max_lr] * groups
+        first = [rate / div_factor for rate in largest]
         last = [rate / final_div_factor for rate in first]
-        ends = [pct_start * self.total_steps - 1, self.total_steps - 1.0]
-        lows, highs = [max_momentum], [base_momentum]
-        rates, momenta = [first, self.max_lrs, last], [lows[0], highs[0], lows[0]]
+        self._ends = [pct_start * self.total_steps - 1, self.total_steps - 1.0]
+        self._rates, self._momenta = [first, largest, last], [max_momentum, base_momentum]
         if three_phase:
-            ends.insert(1, 2 * pct_start * self.total_steps - 2)
-            rates.insert(2, first)
-            momenta.append(lows[0])
-        self._ends, self._rates, self._momenta = ends, rates, momenta
-        if cycle_momentum:
-            for group in optimizer.param_groups:
-                if "momentum" not in group and "betas" not in group:
-                    required = "an optimizer with momentum or betas for cycle_momentum required"
-                    raise ArgumentError(compose("OneCycleLR", required, "one without"))
-        for group, rate in zip(optimizer.param_groups, first, strict=True):
-            group["initial_lr"] = rate
+            self._ends.insert(1, 2 * pct_start * self.total_steps - 2)
+            self._rates.insert(2, first)
+        self._momenta += [max_momentum] * (len(self._ends) - 1)
+        self._begin(first)
         super().__init__(optimizer, last_epoch)
+
+    def _begin(self, rates: list[float]) -> None:
+        """Give the groups their first rates, after looking for what is cycled beside them."""
+        for group, rate in zip(self.optimizer.param_groups, rates, strict=True):
+            if self.cycle_momentum and not group.keys() & {"momentum", "betas"}:
+                required = "an optimizer with momentum or betas for cycle_momentum required"
+                raise ArgumentError(compose("OneCycleLR", required, "one without"))
+            group["initial_lr"] = rate
 
     def _set_rates(self) -> None:
         super()._set_rates()

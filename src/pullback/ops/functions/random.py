@@ -101,11 +101,8 @@ def get_rng_state() -> Any:
     Examples
     --------
     >>> import pullback as pb
-    >>> state = pb.get_rng_state()
-    >>> a = pb.rand(2)
-    >>> pb.set_rng_state(state)
-    >>> bool((pb.rand(2) == a).all())
-    True
+    >>> sorted(pb.get_rng_state())[:2]
+    ['bit_generator', 'has_uint32']
     """
     return _default("cpu").get_state()
 
@@ -115,7 +112,12 @@ def set_rng_state(new_state: Any) -> None:
 
     Examples
     --------
-    See `get_rng_state`.
+    >>> import pullback as pb
+    >>> state = pb.get_rng_state()
+    >>> a = pb.rand(2)
+    >>> pb.set_rng_state(state)
+    >>> bool((pb.rand(2) == a).all())
+    True
     """
     _default("cpu").set_state(new_state)
 
