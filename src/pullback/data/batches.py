@@ -104,7 +104,9 @@ def batches(*arrays: Any, size: int, seed: int | None = None, drop_last: bool = 
             required = f"an integer required as {name}"
             raise ArgumentTypeError(compose("batches", required, type(value).__name__))
         if value < least:
-            raise ArgumentError(compose("batches", f"a {name} of at least {least} required", value))
+            raise ArgumentError(
+                compose("batches", f"a {name} of at least {least} required", str(value))
+            )
     for i, array in enumerate(arrays):
         shape = getattr(array, "shape", None)
         if shape is None:

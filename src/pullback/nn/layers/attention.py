@@ -124,20 +124,20 @@ class MultiheadAttention(Module):
         batched = self._check(query, key, value)
         q, k, v = (self._batch(x, batched) for x in (query, key, value))
         biases = [None] * 3 if self.in_proj_bias is None else self.in_proj_bias.chunk(3, 0)
-        heads = [
+        q, k, v = (
             self._split(F.linear(x, w, b))
             for x, w, b in zip((q, k, v), self._weights(), biases, strict=True)
-        ]
+        )
         mask = self._mask(key_padding_mask, attn_mask, q.shape[0], batched)
         p = self.dropout if self.training else 0.0
         weights = None
         if need_weights:
-            scores = heads[0] @ heads[1].mT / math.sqrt(self.embed_dim // self.num_heads)
+            scores = q @ k.mT / math.sqrt(self.embed_dim // self.num_heads)
             weights = F.softmax(scores if mask is None else scores + mask, -1)
             weights = F.dropout(weights, p) if p else weights
-            read = weights @ heads[2]
+            read = weights @ v
         else:
-            read = F.scaled_dot_product_attention(*heads, attn_mask=mask, dropout_p=p)
+            read = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, dropout_p=p)
         output = self.out_proj(read.transpose(1, 2).flatten(2))
         if not batched:
             output, weights = output.squeeze(0), None if weights is None else weights.squeeze(0)

@@ -185,11 +185,9 @@ class _BatchNorm(Module):
         if self.training and self.num_batches_tracked is not None:
             self.num_batches_tracked += 1
             if self.momentum is None:  # the mean of all batches
-                momentum = 1.0 / self.num_batches_tracked.item()
-        batch = self.training or mean is None
-        statistics = (mean, self.running_var)
-        parts = (self.weight, self.bias, batch, momentum, self.eps)
-        return F.batch_norm(input, *statistics, *parts)
+                momentum = 1.0 / int(self.num_batches_tracked)
+        batch, affine = self.training or mean is None, (self.weight, self.bias)
+        return F.batch_norm(input, mean, self.running_var, *affine, batch, momentum, self.eps)
 
     def reset_running_stats(self) -> None:
         """Set the tracked statistics to those of no data: mean 0, variance 1."""
