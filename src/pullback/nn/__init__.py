@@ -119,10 +119,8 @@ from pullback.nn.layers.recurrent import (
     LSTMCell as LSTMCell,
     RNNCell as RNNCell,
 )
-from pullback.nn.module import (
-    Module as Module,
-    Parameter as Parameter,
-)
+from pullback.nn.module import Module as Module
+from pullback.nn.parameter import Parameter as Parameter
 from pullback.nn.walking import (
     named_parameters as named_parameters,
     parameters as parameters,
