@@ -32,11 +32,6 @@ class Module(Walked):
     defines ``forward``; the module is called like it. A leaf that requires grad is a parameter,
     also once it is frozen; lists, dicts and objects with tensors are looked into.
 
-    Attributes
-    ----------
-    training : bool
-        Whether layers such as `Dropout` act as in training.
-
     Examples
     --------
     >>> import pullback as pb
@@ -50,7 +45,7 @@ class Module(Walked):
     ['layers.0.weight', 'layers.0.bias', 'layers.1.weight', 'layers.1.bias']
     """
 
-    training: bool = True
+    training: bool = True  # whether layers such as `Dropout` act as in training
     # From the names of attributes to whether they are in the state; True for parameters.
     _parameters: dict[str, bool]
     _buffers: dict[str, bool]
@@ -176,10 +171,8 @@ class Module(Walked):
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Clear the gradients of all parameters, or fill them with zeros."""
         for parameter in self.parameters():
-            if set_to_none:
-                parameter.grad = None
-            elif parameter.grad is not None:
-                parameter.grad.detach_().zero_()
+            keeps = parameter.grad is not None and not set_to_none
+            parameter.grad = parameter.grad.detach().zero_() if keeps else None
 
     def to(self, *args: Any, **kwargs: Any) -> Self:
         """Convert all parameters and buffers as `Tensor.to` does, in place; return the module.
