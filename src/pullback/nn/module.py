@@ -171,8 +171,8 @@ class Module(Walked):
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Clear the gradients of all parameters, or fill them with zeros."""
         for parameter in self.parameters():
-            keeps = parameter.grad is not None and not set_to_none
-            parameter.grad = parameter.grad.detach().zero_() if keeps else None
+            grad = None if set_to_none else parameter.grad
+            parameter.grad = None if grad is None else grad.detach().zero_()
 
     def to(self, *args: Any, **kwargs: Any) -> Self:
         """Convert all parameters and buffers as `Tensor.to` does, in place; return the module.
