@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import functools
+import math
 from typing import Any
 
 import scipy.special
 
 from pullback import special
+from pullback.core.custom.define import autograd_function
+from pullback.core.tensor.tensor import Tensor
 from pullback.interop.scipy.reading import are_scipys, as_given, floating, in_one_dtype, refuse
 from pullback.ops.functions import reductions
+from pullback.ops.functions.creation import asarray
 from pullback.ops.functions.pointwise import where
 from pullback.ops.functions.special import mvlgamma
 from pullback.ops.primitives.comparison import isfinite
+from pullback.ops.primitives.complex_numbers import conj
 from pullback.ops.primitives.exponential import exp, log
 from pullback.ops.primitives.reductions import max as largest
 from pullback.ops.primitives.rounding import absolute
 
-_OWN = ("log_softmax", "logsumexp", "multigammaln", "softmax")
+_OWN = ("erf", "erfc", "log_softmax", "logsumexp", "multigammaln", "softmax")
 __all__ = sorted({*_OWN, *special.__all__})
 
 
@@ -94,6 +99,27 @@ def log_softmax(x: Any, axis: Any = None) -> Any:
     return x - reductions.logsumexp(x, axis=axis, keepdims=True)
 
 
+def _of_complex_numbers(name: str, sign: int) -> Any:
+    """Return an error function of complex numbers; of real ones it is pullback's."""
+    of_reals, values = _either(name), getattr(scipy.special, name)
+
+    @functools.partial(autograd_function, name=name)
+    def of_complex(ctx: Any, z: Any) -> Any:
+        ctx.save_for_backward(z=z)
+        return asarray(values(z.numpy()))
+
+    @of_complex.backward
+    def _(ctx: Any, g: Any) -> Any:
+        z = ctx.saved_variables.z
+        return {"z": g * conj(exp(-(z * z)) * (sign * 2 / math.sqrt(math.pi)))}
+
+    @functools.wraps(of_reals)
+    def call(z: Any, /) -> Any:
+        return of_complex(z) if isinstance(z, Tensor) and z.is_complex() else of_reals(z)
+
+    return call
+
+
 def _either(name: str) -> Any:
     """Return a function of `pullback.special`; where there is no tensor, SciPy's own is called."""
     ours, theirs = getattr(special, name), getattr(scipy.special, name)
@@ -103,6 +129,9 @@ def _either(name: str) -> Any:
         return (theirs if are_scipys([*args, settings]) else ours)(*args, **settings)
 
     return call
+
+
+erf, erfc = _of_complex_numbers("erf", 1), _of_complex_numbers("erfc", -1)
 
 
 def __getattr__(name: str) -> Any:

@@ -1,3 +1,0 @@
-"""NumPy's."""
-
-from numpy.fft import *
