@@ -37,6 +37,7 @@ LAYERS = [
     {"check"},
     {"inspect", "interop", "optimize"},
     {"data", "saving", "plot", "cli"},
+    {"compat"},
     {"__main__"},
 ]
 RANK = {part: rank for rank, layer in enumerate(LAYERS) for part in layer}
@@ -49,7 +50,7 @@ ARRAY_LIBRARIES = {
     *("array_api_compat", "array_api_strict", "cupy", "cupyx", "dask", "jax", "jaxlib", "numpy"),
     *("tensorflow", "torch"),
 }
-MAY_IMPORT_ARRAY_LIBRARIES = {"arrays", "interop"}
+MAY_IMPORT_ARRAY_LIBRARIES = {"arrays", "interop", "compat"}
 # NumPy beside arrays/ only here, each for the reason given.
 MAY_IMPORT_NUMPY = {
     "data/batches.py": "which rows a batch has is drawn by NumPy",

@@ -503,6 +503,7 @@ uint16: DType
 uint32: DType
 uint64: DType
 bool: DType
+from pullback import compat as compat
 from pullback import data as data
 from pullback.saving import load as load
 from pullback import plot as plot

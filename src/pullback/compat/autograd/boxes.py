@@ -1,0 +1,57 @@
+"""Which values are traced, and what is in them: HIPS autograd's boxes are tensors here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pullback.arrays import WrappingLibrary, library_of
+from pullback.core.tensor.tensor import Tensor
+
+__all__ = ["getval", "holds_boxes", "isbox", "may_be_derived", "notrace_primitive"]
+
+
+def isbox(x: Any) -> bool:
+    """Return whether `x` is a traced value."""
+    return isinstance(x, Tensor)
+
+
+def getval(x: Any) -> Any:
+    """Return the array or number in a traced value, anything else as it is.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> getval(pb.tensor(2.0)), getval("text")
+    (np.float32(2.0), 'text')
+    """
+    while isinstance(x, Tensor):
+        array = x.detach().data_array()
+        library = library_of(array)
+        x = library.part(array) if isinstance(library, WrappingLibrary) else array[()]
+    return x
+
+
+def holds_boxes(value: Any) -> bool:
+    """Return whether a value is traced, or a list, tuple or dict that holds such."""
+    if isinstance(value, dict):
+        value = value.values()
+    elif not isinstance(value, (list, tuple)):
+        return isinstance(value, Tensor)
+    return any(map(holds_boxes, value))
+
+
+def may_be_derived(x: Any) -> bool:
+    """Return whether a derivative may go through a value."""
+    if not isinstance(x, Tensor):
+        return False
+    return x.requires_grad or isinstance(library_of(x.data_array()), WrappingLibrary)
+
+
+def notrace_primitive(fun: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function of values alone: it gets what is in traced values."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return fun(*map(getval, args), **{key: getval(value) for key, value in kwargs.items()})
+
+    return call

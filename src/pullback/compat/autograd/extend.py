@@ -1,0 +1,245 @@
+"""Operations of one's own, with rules in HIPS autograd's words and conventions.
+
+A rule gets arrays; where derivatives are derived again it gets tensors with NumPy's methods.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from types import MethodType
+from typing import Any
+
+import numpy as np
+
+import pullback as pb
+from pullback.arrays import WrappingLibrary, library_of
+from pullback.compat.autograd.boxes import (
+    holds_boxes,
+    notrace_primitive as notrace_primitive,
+)
+from pullback.compat.autograd.vspaces import VSpace as VSpace, vspace
+from pullback.core.custom.pytree import flatten, map_leaves, unflatten
+from pullback.core.tensor.tensor import Tensor, in_class
+from pullback.errors import AutogradError, compose
+from pullback.numpy_protocol.tensor import NumPyTensor
+
+__all__ = [
+    *("Box", "VSpace", "def_linear", "notrace_primitive", "primitive", "vspace"),
+    *("defjvp", "defjvp_argnum", "defjvp_argnums", "defvjp", "defvjp_argnum", "defvjp_argnums"),
+    *("primitive_jvps", "primitive_vjps"),
+]
+
+Function = Callable[..., Any]
+Box = Tensor
+primitive_vjps: dict[Any, Function] = {}
+primitive_jvps: dict[Any, Function] = {}
+
+
+class MissingRuleError(AutogradError, NotImplementedError):
+    """A primitive has no rule for an argument that is differentiated."""
+
+
+class Primitive:
+    """A function of arrays whose derivative is what `defvjp` and `defjvp` say."""
+
+    def __init__(self, fun: Function) -> None:
+        self.__name__ = "primitive"  # where the function has no name
+        functools.update_wrapper(self, fun, updated=())
+        self.fun = fun
+        op: Any = pb.autograd_function(
+            self._forward, self._backward, name=self.__name__, traverse=True
+        )
+        self.op = op
+        self._makers: dict[int, Any] = {}  # what the deprecated methods gave
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the function, recorded where an argument is traced."""
+        return (self.op if holds_boxes((args, kwargs)) else self.fun)(*args, **kwargs)
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else MethodType(self, instance)
+
+    def _forward(self, ctx: Any, *args: Any, **kwargs: Any) -> Any:
+        out = self.fun(*map_leaves(_array, args), **map_leaves(_array, kwargs))
+        found, ctx.structure = flatten(out)
+        tensors = [pb.asarray(np.asarray(leaf)) for leaf in found]
+        ctx.save_for_backward(*args, *tensors)
+        ctx.kwargs = kwargs
+        return unflatten(ctx.structure, tensors)
+
+    def _saved(self, ctx: Any) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
+        """Return the result and the arguments as rules get them."""
+        saved = map_leaves(_for_rule, [*ctx.saved_variables])
+        count = len(saved) - (1 if ctx.structure is None else ctx.structure.size)
+        out = unflatten(ctx.structure, saved[count:])
+        return out, tuple(saved[:count]), map_leaves(_for_rule, ctx.kwargs)
+
+    def _backward(self, ctx: Any, g: Any) -> Any:
+        out, args, kwargs = self._saved(ctx)
+        wanted = tuple(i for i in range(len(args)) if ctx.needs_input_grad[i])
+        pull = _rule_of(self, "VJP", primitive_vjps, wanted)(wanted, out, args, kwargs)
+        g = unflatten(ctx.structure, g if isinstance(g, tuple) else [g])
+        # Gradients of complex numbers are the conjugates of pullback's.
+        gradients = pull(map_leaves(_conjugate, map_leaves(_for_rule, g)))
+        by_argument = dict(zip(wanted, map_leaves(_conjugate, [*gradients]), strict=True))
+        return tuple(by_argument.get(i) for i in range(len(args) + len(kwargs)))
+
+    def _jvp(self, ctx: Any, *tangents: Any) -> Any:
+        out, args, kwargs = self._saved(ctx)
+        pairs = [(i, _for_rule(g)) for i, g in enumerate(tangents) if g is not None]
+        argnums = tuple(i for i, _ in pairs)
+        rule = _rule_of(self, "JVP", primitive_jvps, argnums)
+        return rule(argnums, [g for _, g in pairs], out, args, kwargs)
+
+    # -- deprecated ----------------------------------------------------------------------------
+    def defgrad(self, gradfun: Any, argnum: int = 0) -> None:
+        """Give the rule of one argument, as `defvjp` has it."""
+        warnings.warn("a method of a primitive is deprecated: use defvjp", stacklevel=2)
+        self._makers[argnum] = gradfun
+        defvjp(self, *self._makers.values(), argnums=[*self._makers])
+
+    def defvjp(self, vjpmaker: Function, argnum: int = 0) -> None:
+        """Give the rule ``vjpmaker(g, ans, vs, gvs, *args, **kwargs)`` of one argument."""
+
+        def maker(ans: Any, *args: Any, **kwargs: Any) -> Function:
+            space = vspace(args[argnum])
+            return lambda g: vjpmaker(g, ans, space, vspace(g), *args, **kwargs)
+
+        self.defgrad(maker, argnum)
+
+    def defvjp_is_zero(self, argnums: Iterable[int] = (0,)) -> None:
+        """Say that the result depends on none of these arguments."""
+        for argnum in argnums:
+            self.defgrad(None, argnum)
+
+
+def primitive(fun: Function) -> Primitive:
+    """Return `fun` as an operation that `defvjp` and `defjvp` give rules.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pullback.compat.autograd import grad
+    >>> cube = primitive(lambda x: x**3)
+    >>> defvjp(cube, lambda ans, x: lambda g: g * 3 * x**2)
+    >>> grad(cube)(2.0), grad(grad(cube))(2.0)
+    (np.float64(12.0), np.float64(12.0))
+    """
+    return Primitive(fun)
+
+
+# -- rules -----------------------------------------------------------------------------------------
+def defvjp_argnums(fun: Primitive, vjpmaker: Function) -> None:
+    """Give `fun` the rule ``vjpmaker(argnums, ans, args, kwargs)(g)``: a gradient per argument."""
+    primitive_vjps[_checked("defvjp", fun)] = vjpmaker
+
+
+def defvjp_argnum(fun: Primitive, vjpmaker: Function) -> None:
+    """Give `fun` the rule ``vjpmaker(argnum, ans, args, kwargs)(g)``."""
+
+    def rule(argnums: Sequence[int], ans: Any, args: Any, kwargs: Any) -> Function:
+        pulls = [vjpmaker(argnum, ans, args, kwargs) for argnum in argnums]
+        return lambda g: [pull(g) for pull in pulls]
+
+    defvjp_argnums(fun, rule)
+
+
+def defvjp(fun: Primitive, *vjpmakers: Any, argnums: Iterable[int] | None = None) -> None:
+    """Give `fun` the rules ``vjpmaker(ans, *args, **kwargs)(g)``, one for each argument.
+
+    None is the rule of an argument that the result does not depend on.
+    """
+    makers = dict(zip(argnums or itertools.count(), vjpmakers, strict=False))
+
+    def rule(argnum: int, ans: Any, args: Any, kwargs: Any) -> Function:
+        maker = _maker_of(fun, "VJP", makers, argnum)
+        return maker(ans, *args, **kwargs) if maker else lambda g: None
+
+    defvjp_argnum(fun, rule)
+
+
+def defjvp_argnums(fun: Primitive, jvpmaker: Function) -> None:
+    """Give `fun` the forward rule ``jvpmaker(argnums, gs, ans, args, kwargs)``."""
+    primitive_jvps[_checked("defjvp", fun)] = jvpmaker
+    fun.op.jvp(fun._jvp)
+
+
+def defjvp_argnum(fun: Primitive, jvpmaker: Function) -> None:
+    """Give `fun` the forward rule ``jvpmaker(argnum, g, ans, args, kwargs)``, summed."""
+
+    def rule(argnums: Sequence[int], gs: Sequence[Any], ans: Any, args: Any, kwargs: Any) -> Any:
+        pairs = zip(argnums, gs, strict=True)
+        tangents = [jvpmaker(argnum, g, ans, args, kwargs) for argnum, g in pairs]
+        return functools.reduce(vspace(ans).add, tangents)
+
+    defjvp_argnums(fun, rule)
+
+
+def defjvp(fun: Primitive, *jvpfuns: Any, argnums: Iterable[int] | None = None) -> None:
+    """Give `fun` the forward rules ``jvpfun(g, ans, *args, **kwargs)``, one for each argument.
+
+    ``"same"`` is the rule of an argument in which `fun` is linear, None of one without effect.
+
+    Examples
+    --------
+    >>> from pullback.compat.autograd import deriv
+    >>> double = primitive(lambda x: x * 2)
+    >>> defjvp(double, "same")
+    >>> deriv(double)(3.0)
+    np.float64(2.0)
+    """
+    makers = dict(zip(argnums or itertools.count(), jvpfuns, strict=False))
+
+    def rule(argnum: int, g: Any, ans: Any, args: Any, kwargs: Any) -> Any:
+        maker = _maker_of(fun, "JVP", makers, argnum)
+        if maker == "same":
+            return fun(*args[:argnum], g, *args[argnum + 1 :], **kwargs)
+        return maker(g, ans, *args, **kwargs) if maker else vspace(ans).zeros()
+
+    defjvp_argnum(fun, rule)
+
+
+def def_linear(fun: Primitive) -> None:
+    """Say that `fun` is linear in each argument."""
+    defjvp(fun, *itertools.repeat("same", 16))
+
+
+# -- values ----------------------------------------------------------------------------------------
+def _array(value: Any) -> Any:
+    return value.numpy()[()] if isinstance(value, Tensor) else value
+
+
+def _for_rule(value: Any) -> Any:
+    """Return an array for a tensor; one with NumPy's methods where it is derived again."""
+    if not isinstance(value, Tensor):
+        return value
+    if isinstance(library_of(value.data_array()), WrappingLibrary):
+        return in_class(value, NumPyTensor)
+    recorded = value.requires_grad and pb.is_grad_enabled()
+    return in_class(value, NumPyTensor) if recorded else value.detach().numpy()[()]
+
+
+def _conjugate(g: Any) -> Any:
+    return np.conj(g) if g is not None and np.iscomplexobj(g) else g
+
+
+def _checked(api: str, fun: Any) -> Primitive:
+    if isinstance(fun, Primitive):
+        return fun
+    hint = "decorate the function with primitive; NumPy's own have their rules"
+    raise TypeError(compose(api, "a primitive required", repr(fun), hint=hint))
+
+
+def _rule_of(fun: Primitive, kind: str, rules: dict[Any, Function], argnums: Any) -> Function:
+    if fun in rules:
+        return rules[fun]
+    raise MissingRuleError(f"{kind} of {fun.__name__} wrt argnums {argnums} not defined")
+
+
+def _maker_of(fun: Primitive, kind: str, makers: dict[int, Any], argnum: int) -> Any:
+    if argnum in makers:
+        return makers[argnum]
+    raise MissingRuleError(f"{kind} of {fun.__name__} wrt argnum {argnum} not defined")

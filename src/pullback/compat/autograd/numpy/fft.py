@@ -1,0 +1,3 @@
+"""NumPy's Fourier transforms."""
+
+from numpy.fft import *  # noqa: F403

@@ -1,0 +1,57 @@
+"""NumPy's functions for lists of traced values, which they take as they take lists of numbers."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from pullback.compat.autograd.boxes import holds_boxes, isbox
+
+__all__ = ["joined", "takes_lists"]
+
+_SEQUENCES = (list, tuple)
+# Of a list of arrays, which may differ in shape.
+_JOINING = {"column_stack", "concat", "concatenate", "dstack", "hstack", "row_stack"}
+_JOINING |= {"stack", "vstack"}
+_OF_LISTS = {"block", "choose", "lexsort", "select"}
+
+
+def joined(value: Any) -> Any:
+    """Return nested lists of numbers and traced values as one array."""
+    if isinstance(value, _SEQUENCES):
+        return np.stack([joined(item) for item in value])
+    return value if isbox(value) else np.asarray(value)
+
+
+def _joined(value: Any) -> Any:
+    return joined(value) if value.__class__ in _SEQUENCES and holds_boxes(value) else value
+
+
+def takes_lists(value: Any) -> Any:
+    """Return a function of NumPy's that takes lists of traced values, anything else as it is."""
+    name = getattr(value, "__name__", "")
+    if isinstance(value, type) or not callable(value) or name in _OF_LISTS:
+        return value
+    return (_joining if name in _JOINING else _over_arrays)(value)
+
+
+def _over_arrays(fun: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(fun)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        for arg in args:
+            if arg.__class__ in _SEQUENCES and holds_boxes(arg):
+                return fun(*map(_joined, args), **kwargs)
+        return fun(*args, **kwargs)
+
+    return call
+
+
+def _joining(fun: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(fun)
+    def call(arrays: Any, *args: Any, **kwargs: Any) -> Any:
+        return fun([_joined(item) for item in arrays], *args, **kwargs)
+
+    return call

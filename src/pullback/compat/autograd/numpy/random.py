@@ -1,0 +1,3 @@
+"""NumPy's random numbers."""
+
+from numpy.random import *  # noqa: F403
