@@ -4,8 +4,8 @@ import importlib.util
 
 NEED_TORCH = ["test_torch_*.py", "*op_db.py", "test_surface.py"]
 NEED_TORCH += ["*random_programs*.py", "program_*.py"]
-# Modules for another process: under names of another library, and programs that train.
-ELSEWHERE = ["hips/*", "torch_programs/*"]
+# For another process: programs that train.
+ELSEWHERE = ["torch_programs/*"]
 collect_ignore_glob = ELSEWHERE + ([] if importlib.util.find_spec("torch") else NEED_TORCH)
 
 

@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from tests.peers.hips_source import environment, hips_source
-from tests.peers.run_program import IMPORTS, NUMPYS, rewritten
+from tests.peers.hips_source import COMPAT, IMPORTS, hips_source, rewritten, rewritten_copy
 
 HERE = Path(__file__).parent
 RUNNER = HERE / "run_program.py"
@@ -61,8 +60,6 @@ LEFT_OUT = {
     "print_trace": "is about HIPS autograd's own nodes",
     "rkhs": "is about HIPS autograd's own boxes",
 }
-# Where a rule of the program makes an array of what is traced, which NumPy's own np.full cannot.
-BY_NAMES = {"define_gradient"}
 
 # Programs as beginners of PyTorch write them, in torch_programs/.
 PYTORCHS = {
@@ -75,25 +72,33 @@ PYTORCHS = {
 }
 
 
+TORCH = [
+    (r"^import torch$", "import pullback as torch"),
+    (r"^import torch\.nn\.functional", "import pullback.nn.functional"),
+]
+
+
+def folder_of(name: str) -> Path:
+    return HERE / "torch_programs" if name in PYTORCHS else hips_source() / "examples"
+
+
 def program_of(name: str) -> Path:
-    if name in PYTORCHS:
-        return HERE / "torch_programs" / f"{name}.py"
-    return hips_source() / "examples" / f"{name}.py"
+    return folder_of(name) / f"{name}.py"
 
 
 def run(name: str, own: bool, seconds: float = 0) -> tuple[dict[str, Any], list[float]]:
     """Run a program on pullback, or on its `own` library; return its numbers and seconds."""
-    if own:
-        library = "torch" if name in PYTORCHS else "autograd"
-        variables = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
-        variables |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-    else:
-        library = "names" if name in BY_NAMES else "pullback"
-        variables = environment() | {"SCIPY_ARRAY_API": "1"}
+    libraries = ("torch", "pullback") if name in PYTORCHS else ("autograd", COMPAT)
+    variables = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    variables["PYTHONPATH"] = str(HERE.parents[1] / "src")
     with tempfile.TemporaryDirectory() as folder:
-        results = Path(folder) / "results.npz"
+        programs, results = folder_of(name), Path(folder) / "results.npz"
+        if not own:
+            rules = TORCH if name in PYTORCHS else IMPORTS
+            programs = rewritten_copy(programs, Path(folder) / "programs", rules)
+        settings = [libraries[not own], str(STEPS), str(seconds), results]
         done = subprocess.run(
-            [sys.executable, RUNNER, program_of(name), library, str(STEPS), str(seconds), results],
+            [sys.executable, RUNNER, program_of(name), programs / f"{name}.py", *settings],
             cwd=folder,
             env=variables,
             capture_output=True,
@@ -105,15 +110,14 @@ def run(name: str, own: bool, seconds: float = 0) -> tuple[dict[str, Any], list[
             return dict(values), json.loads(done.stdout)
 
 
-def edits(name: str) -> tuple[int, list[str]]:
-    """Return how many import lines are changed, and the modules that are names over pullback."""
-    rules = IMPORTS if name in BY_NAMES else [*NUMPYS, *IMPORTS]
-    before = program_of(name).read_text().splitlines()
-    after = rewritten("\n".join(before), rules).splitlines()
-    changed = [(a, b) for a, b in zip(before, after, strict=True) if a != b]
-    assert all(re.match(r"(from|import) ", a) for a, _ in changed)
-    left = [re.match(r"(?:from|import) (autograd[\w.]*)", line) for line in after]
-    return len(changed), sorted({found[1] for found in left if found})
+def edits(name: str) -> int:
+    """Return how many import lines are changed; no other is."""
+    before = program_of(name).read_text()
+    after = rewritten(before, TORCH if name in PYTORCHS else IMPORTS)
+    pairs = zip(before.splitlines(), after.splitlines(), strict=True)
+    changed = [a for a, b in pairs if a != b]
+    assert all(re.match(r" *(from|import) ", line) for line in changed)
+    return len(changed)
 
 
 def ratio(name: str, rounds: int = 3, seconds: float = 1.5) -> float:
@@ -129,13 +133,10 @@ def ratio(name: str, rounds: int = 3, seconds: float = 1.5) -> float:
 
 
 def rows(names: dict[str, str], ratios: dict[str, float]) -> list[str]:
-    lines = []
-    for name, what in names.items():
-        count, left = edits(name)
-        modules = ", ".join(f"`{module}`" for module in left) or "none"
-        row = [f"`{name}`", what, str(count), *([modules] if names is EXAMPLES else [])]
-        lines.append(f"| {' | '.join([*row, f'{ratios[name]:.2f}'])} |")
-    return lines
+    return [
+        f"| `{name}` | {what} | {edits(name)} | {ratios[name]:.2f} |"
+        for name, what in names.items()
+    ]
 
 
 def main() -> None:

@@ -1,15 +1,15 @@
 """Runs one example program in a process of its own, and keeps what it computed.
 
-    python run_program.py PROGRAM LIBRARY STEPS SECONDS RESULTS.npz
+    python run_program.py PROGRAM CODE LIBRARY STEPS SECONDS RESULTS.npz
 
-LIBRARY is the one that the program is written for, or "pullback": then its import lines are changed
-as `NUMPYS` and `IMPORTS` say, and nothing else; or "names": then `autograd.numpy` stays, as HIPS
-autograd's names over pullback. Plots are not drawn, downloaded data are replaced by small random
-ones, and optimizers end after STEPS steps, for both libraries alike. The program is run once, and
-again for about SECONDS of the processor; prints how many each run took.
+CODE is the program with the imports of LIBRARY, beside those that it imports itself; where the
+library has HIPS autograd's modules, the optimizers end after STEPS steps. Plots are not drawn, and
+downloaded data are replaced by small random ones, for both libraries alike. The program is run
+once, and again for about SECONDS of the processor; prints how many each run took.
 """
 
 import contextlib
+import importlib
 import io
 import json
 import random
@@ -22,30 +22,7 @@ from unittest import mock
 
 import numpy as np
 
-NUMPYS = [
-    (r"import autograd\.numpy(\.\w+)? as", r"import numpy\1 as"),
-    (r"from autograd\.numpy\.linalg import", "from numpy.linalg import"),
-]
-IMPORTS = [
-    (r"from autograd import", "from pullback import"),
-    (r"from autograd\.scipy\.special import", "from scipy.special import"),
-    (r"import torch$", "import pullback as torch"),
-    (r"import torch\.nn\.functional", "import pullback.nn.functional"),
-]
 NUMBER = re.compile(r"(?<![\w.])-?\d+\.?\d*(?:e[-+]?\d+)?")
-LOG = re.compile(r"^(?:from|import) .*$", re.MULTILINE)
-
-
-def rewritten(source, rules):
-    """Return a program with other import lines."""
-
-    def line(match):
-        text = match[0]
-        for pattern, replacement in rules:
-            text = re.sub(pattern, replacement, text)
-        return text
-
-    return LOG.sub(line, source)
 
 
 # -- what stands for plots, data and long runs -----------------------------------------------------
@@ -117,26 +94,24 @@ def numbers_in(value):
     return []
 
 
-def main(program, library, steps, limit, results):
-    sys.path.insert(0, str(program.parent))
+def main(program, code, library, steps, limit, results):
+    sys.path.insert(0, str(code.parent))
     stand_ins()
-    if library == "torch":
-        optimizers = None
-    else:
-        from autograd.misc import optimizers
-    at_most(steps, optimizers)
-    rules = {"pullback": [*NUMPYS, *IMPORTS], "names": IMPORTS}.get(library, [])
-    code = compile(rewritten(program.read_text(), rules), str(program), "exec")
+    has_optimizers = library.endswith("autograd")
+    at_most(
+        steps, importlib.import_module(f"{library}.misc.optimizers") if has_optimizers else None
+    )
+    compiled = compile(code.read_text(), str(program), "exec")
     seconds = []
     while not seconds or (limit and len(seconds) < 3) or sum(seconds[1:]) < limit:
         np.random.seed(0)
         random.seed(0)
         module = types.ModuleType("__main__")
-        module.__file__ = str(program)
+        module.__file__ = str(program)  # some read their own text
         printed = io.StringIO()
         begun = time.process_time()
         with contextlib.redirect_stdout(printed), mock.patch("os.system"):
-            exec(code, module.__dict__)
+            exec(compiled, module.__dict__)
         seconds.append(time.process_time() - begun)
     found = {name: numbers_in(v) for name, v in vars(module).items() if not name.startswith("__")}
     found["printed"] = [float(n) for n in NUMBER.findall(printed.getvalue())]
@@ -145,5 +120,5 @@ def main(program, library, steps, limit, results):
 
 
 if __name__ == "__main__":
-    program, library, steps, limit, results = sys.argv[1:]
-    main(Path(program), library, int(steps), float(limit), results)
+    program, code, library, steps, limit, results = sys.argv[1:]
+    main(Path(program), Path(code), library, int(steps), float(limit), results)

@@ -18,6 +18,8 @@ from tests.peers.hips_source import hips_source
 
 pytestmark = pytest.mark.peers
 EVERY = [*EXAMPLES, *PYTORCHS]
+# HIPS autograd solves for the derivative of a solution to a tolerance of its own.
+TOLERANCE = {"fixed_points": 5e-3, "ode_net": 1e-5}
 
 
 @pytest.mark.parametrize("name", EVERY)
@@ -25,16 +27,16 @@ def test_a_program_computes_what_it_computes_on_its_own_library(name):
     (ours, _), (theirs, _) = run(name, own=False), run(name, own=True)
     assert ours.keys() == theirs.keys()
     assert theirs, "a program without numbers shows nothing"
+    rtol = TOLERANCE.get(name, 1e-6)
     for key, expected in theirs.items():
         assert ours[key].shape == expected.shape, key
-        np.testing.assert_allclose(ours[key], expected, rtol=1e-6, atol=1e-8, err_msg=key)
+        np.testing.assert_allclose(ours[key], expected, rtol, atol=1e-8, err_msg=key)
 
 
 @pytest.mark.parametrize("name", EVERY)
 def test_some_lines_of_imports_are_changed_and_no_other(name):
-    count, _ = edits(name)
-    imports = re.findall(r"^(?:from|import) ", program_of(name).read_text(), re.MULTILINE)
-    assert 1 <= count <= len(imports)
+    imports = re.findall(r"^ *(?:from|import) ", program_of(name).read_text(), re.MULTILINE)
+    assert 1 <= edits(name) <= len(imports)
 
 
 def test_every_example_is_run_or_left_out_with_a_reason():
