@@ -88,7 +88,7 @@ def test_defvjp_argnums_names_the_arguments_that_have_a_rule():
 
 
 def test_a_primitive_without_rules_refuses_derivatives():
-    with pytest.raises(NotImplementedError, match=r"^VJP of <lambda> wrt argnums \(0,\) not def"):
+    with pytest.raises(NotImplementedError, match=r"^VJP of <lambda> wrt argnums \[0\] not def"):
         grad(product())(2.0, 3.0)
 
 
@@ -141,8 +141,3 @@ def test_the_deprecated_methods_give_rules_and_warn():
     with pytest.warns(UserWarning, match="deprecated"):
         fun.defvjp_is_zero([1])
     assert grad(fun, (0, 1))(2.0, 3.0) == (3.0, 0.0)
-
-
-def test_defvjp_of_numpys_own_function_is_refused():
-    with pytest.raises(TypeError, match="defvjp: a primitive required"):
-        defvjp(np.sin, lambda ans, x: lambda g: g)

@@ -8,6 +8,9 @@ from pullback.compat.autograd.boxes import getval
 
 __all__ = ["dict", "isinstance", "list", "tuple", "type"]
 
+# The classes of HIPS autograd's traced containers, which hold traced values here.
+DictBox, ListBox, TupleBox = dict, list, tuple
+
 
 def isinstance(value: Any, kinds: Any) -> bool:
     """Return whether a value, or what is in a traced one, is an instance of `kinds`.

@@ -98,6 +98,12 @@ def deriv(fun: Function, x: Any) -> Any:
 
 
 @unary_to_nary
+def make_jvp_reversemode(fun: Function, x: Any) -> Function:
+    """Return the function from a tangent at `x` to the derivative of `fun` along it."""
+    return lambda v: core.make_jvp(fun, x)(v)[1]
+
+
+@unary_to_nary
 def holomorphic_grad(fun: Function, x: Any) -> Any:
     """Return the complex derivative of a holomorphic `fun`."""
     if not core.vspace(x).iscomplex:

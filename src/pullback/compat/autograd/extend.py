@@ -6,6 +6,7 @@ A rule gets arrays; where derivatives are derived again it gets tensors with Num
 from __future__ import annotations
 
 import functools
+import inspect
 import itertools
 import warnings
 from collections.abc import Callable, Iterable, Sequence
@@ -21,9 +22,9 @@ from pullback.compat.autograd.boxes import (
     notrace_primitive as notrace_primitive,
 )
 from pullback.compat.autograd.vspaces import VSpace as VSpace, vspace
-from pullback.core.custom.pytree import flatten, map_leaves, unflatten
+from pullback.core.custom.pytree import flatten, leaves, map_leaves, unflatten
 from pullback.core.tensor.tensor import Tensor, in_class
-from pullback.errors import AutogradError, compose
+from pullback.errors import AutogradError
 from pullback.numpy_protocol.tensor import NumPyTensor
 
 __all__ = [
@@ -49,48 +50,67 @@ class Primitive:
         self.__name__ = "primitive"  # where the function has no name
         functools.update_wrapper(self, fun, updated=())
         self.fun = fun
-        op: Any = pb.autograd_function(
-            self._forward, self._backward, name=self.__name__, traverse=True
-        )
-        self.op = op
+        self._operations: dict[int | None, Any] = {}
         self._makers: dict[int, Any] = {}  # what the deprecated methods gave
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the function, recorded where an argument is traced."""
-        return (self.op if holds_boxes((args, kwargs)) else self.fun)(*args, **kwargs)
+        if not holds_boxes(args) and not holds_boxes(kwargs):
+            return self.fun(*args, **kwargs)
+        general = kwargs or any(isinstance(arg, (list, tuple, dict)) for arg in args)
+        return self._operation(None if general else len(args))(*args, **kwargs)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else MethodType(self, instance)
 
-    def _forward(self, ctx: Any, *args: Any, **kwargs: Any) -> Any:
-        out = self.fun(*map_leaves(_array, args), **map_leaves(_array, kwargs))
-        found, ctx.structure = flatten(out)
-        tensors = [pb.asarray(np.asarray(leaf)) for leaf in found]
-        ctx.save_for_backward(*args, *tensors)
-        ctx.kwargs = kwargs
-        return unflatten(ctx.structure, tensors)
+    def _operation(self, count: int | None) -> Any:
+        """Return the operation of a number of arguments, which is quick, or of any arguments."""
+        operation = self._operations.get(count)
+        if operation is None:
+            forward = self._forward if count is None else _of_arguments(self._forward, count)
+            operation = pb.autograd_function(
+                forward, self._backward, name=self.__name__, traverse=count is None
+            )
+            if self in primitive_jvps:
+                operation.jvp(self._jvp)
+            self._operations[count] = operation
+        return operation
 
-    def _saved(self, ctx: Any) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
+    def _forward(self, ctx: Any, *args: Any, **kwargs: Any) -> Any:
+        out = self.fun(*_mapped(_array, args), **map_leaves(_array, kwargs))
+        ctx.kwargs, ctx.structure = kwargs, None
+        if isinstance(out, (list, tuple, dict)):
+            found, ctx.structure = flatten(out)
+            out = unflatten(ctx.structure, [pb.asarray(np.asarray(leaf)) for leaf in found])
+            ctx.save_for_backward(*args, *leaves(out))
+        else:
+            out = pb.asarray(np.asarray(out))
+            ctx.save_for_backward(*args, out)
+        return out
+
+    def _saved(self, ctx: Any) -> tuple[Any, Sequence[Any], dict[str, Any]]:
         """Return the result and the arguments as rules get them."""
-        saved = map_leaves(_for_rule, [*ctx.saved_variables])
+        saved = _mapped(_for_rule, ctx.saved_variables)
         count = len(saved) - (1 if ctx.structure is None else ctx.structure.size)
         out = unflatten(ctx.structure, saved[count:])
-        return out, tuple(saved[:count]), map_leaves(_for_rule, ctx.kwargs)
+        return out, saved[:count], map_leaves(_for_rule, ctx.kwargs)
 
     def _backward(self, ctx: Any, g: Any) -> Any:
         out, args, kwargs = self._saved(ctx)
-        wanted = tuple(i for i in range(len(args)) if ctx.needs_input_grad[i])
+        wanted = [i for i in range(len(args)) if ctx.needs_input_grad[i]]
         pull = _rule_of(self, "VJP", primitive_vjps, wanted)(wanted, out, args, kwargs)
-        g = unflatten(ctx.structure, g if isinstance(g, tuple) else [g])
         # Gradients of complex numbers are the conjugates of pullback's.
-        gradients = pull(map_leaves(_conjugate, map_leaves(_for_rule, g)))
-        by_argument = dict(zip(wanted, map_leaves(_conjugate, [*gradients]), strict=True))
-        return tuple(by_argument.get(i) for i in range(len(args) + len(kwargs)))
+        parts = g if isinstance(g, tuple) else (g,)
+        cotangent = unflatten(ctx.structure, [_conjugate(_for_rule(part)) for part in parts])
+        gradients: list[Any] = [None] * (len(args) + len(kwargs))
+        for i, gradient in zip(wanted, pull(cotangent), strict=True):
+            gradients[i] = map_leaves(_conjugate, gradient)
+        return tuple(gradients)
 
     def _jvp(self, ctx: Any, *tangents: Any) -> Any:
         out, args, kwargs = self._saved(ctx)
         pairs = [(i, _for_rule(g)) for i, g in enumerate(tangents) if g is not None]
-        argnums = tuple(i for i, _ in pairs)
+        argnums = [i for i, _ in pairs]
         rule = _rule_of(self, "JVP", primitive_jvps, argnums)
         return rule(argnums, [g for _, g in pairs], out, args, kwargs)
 
@@ -134,7 +154,7 @@ def primitive(fun: Function) -> Primitive:
 # -- rules -----------------------------------------------------------------------------------------
 def defvjp_argnums(fun: Primitive, vjpmaker: Function) -> None:
     """Give `fun` the rule ``vjpmaker(argnums, ans, args, kwargs)(g)``: a gradient per argument."""
-    primitive_vjps[_checked("defvjp", fun)] = vjpmaker
+    primitive_vjps[fun] = vjpmaker
 
 
 def defvjp_argnum(fun: Primitive, vjpmaker: Function) -> None:
@@ -163,8 +183,8 @@ def defvjp(fun: Primitive, *vjpmakers: Any, argnums: Iterable[int] | None = None
 
 def defjvp_argnums(fun: Primitive, jvpmaker: Function) -> None:
     """Give `fun` the forward rule ``jvpmaker(argnums, gs, ans, args, kwargs)``."""
-    primitive_jvps[_checked("defjvp", fun)] = jvpmaker
-    fun.op.jvp(fun._jvp)
+    primitive_jvps[fun] = jvpmaker
+    fun._operations.clear()  # theirs was another rule, or none
 
 
 def defjvp_argnum(fun: Primitive, jvpmaker: Function) -> None:
@@ -208,6 +228,25 @@ def def_linear(fun: Primitive) -> None:
 
 
 # -- values ----------------------------------------------------------------------------------------
+def _of_arguments(forward: Function, count: int) -> Function:
+    """Return a forward of so many arguments: the call of an operation is written from that."""
+
+    def call(ctx: Any, *args: Any) -> Any:
+        return forward(ctx, *args)
+
+    names = ["ctx", *(f"x{i}" for i in range(count))]
+    parameters = [inspect.Parameter(name, inspect.Parameter.POSITIONAL_ONLY) for name in names]
+    call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    return call
+
+
+def _mapped(convert: Function, values: Iterable[Any]) -> list[Any]:
+    return [
+        map_leaves(convert, value) if isinstance(value, (list, tuple, dict)) else convert(value)
+        for value in values
+    ]
+
+
 def _array(value: Any) -> Any:
     return value.numpy()[()] if isinstance(value, Tensor) else value
 
@@ -223,14 +262,7 @@ def _for_rule(value: Any) -> Any:
 
 
 def _conjugate(g: Any) -> Any:
-    return np.conj(g) if g is not None and np.iscomplexobj(g) else g
-
-
-def _checked(api: str, fun: Any) -> Primitive:
-    if isinstance(fun, Primitive):
-        return fun
-    hint = "decorate the function with primitive; NumPy's own have their rules"
-    raise TypeError(compose(api, "a primitive required", repr(fun), hint=hint))
+    return np.conj(g) if np.iscomplexobj(g) else g
 
 
 def _rule_of(fun: Primitive, kind: str, rules: dict[Any, Function], argnums: Any) -> Function:

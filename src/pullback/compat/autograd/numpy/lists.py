@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from pullback.compat.autograd.boxes import holds_boxes, isbox
+from pullback.numpy_protocol.protocol import ufunc_counterpart
 
 __all__ = ["joined", "takes_lists"]
 
@@ -35,7 +36,22 @@ def takes_lists(value: Any) -> Any:
     name = getattr(value, "__name__", "")
     if isinstance(value, type) or not callable(value) or name in _OF_LISTS:
         return value
+    if isinstance(value, np.ufunc) and value.nin == 1:
+        return _elementwise(value)
     return (_joining if name in _JOINING else _over_arrays)(value)
+
+
+def _elementwise(ufunc: np.ufunc) -> Callable[..., Any]:
+    """Return a ufunc of one argument that calls pullback's function without NumPy's dispatch."""
+    over_arrays = _over_arrays(ufunc)
+
+    @functools.wraps(ufunc)
+    def call(x: Any, *args: Any, **settings: Any) -> Any:
+        if isbox(x) and not args and not settings:
+            return ufunc_counterpart(ufunc)(x)
+        return over_arrays(x, *args, **settings)
+
+    return call
 
 
 def _over_arrays(fun: Callable[..., Any]) -> Callable[..., Any]:
