@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 import numpy as np
 import scipy
 
+from pullback.arrays import NUMPY, library_of
 from pullback.errors import compose
 from pullback.interop.scipy.reading import are_scipys, in_one_dtype
 from pullback.ops.functions.pointwise import where
@@ -177,10 +178,17 @@ class Distribution:
     def _checked(self, shapes: list[Any]) -> tuple[list[Any], Any]:
         """Return the shapes, harmless numbers for invalid ones, and which are valid."""
         valid = self._valid(*shapes)
+        valid = True if valid is True else _unless_all(valid)
         if valid is True:
             return shapes, True
         pairs = zip(shapes, self._defaults, strict=True)
         return [where(valid, shape, default) for shape, default in pairs], valid
+
+
+def _unless_all(mask: Any) -> Any:
+    """Return a mask, or True where it is one of NumPy's, whose values are known, and all hold."""
+    array = mask.data_array()
+    return True if library_of(array) is NUMPY and array.all() else mask
 
 
 _ENDS = {
@@ -201,11 +209,17 @@ class Continuous(Distribution):
     def _evaluated(self, method: str, x: Any, parameters: list[Any]) -> Any:
         if method == "pdf":
             return exp(self._evaluated("logpdf", x, parameters))
+        is_standard = parameters[-2].__class__ is parameters[-1].__class__ is float
+        is_standard = is_standard and parameters[-2:] == [0.0, 1.0]
         x, *rest = in_one_dtype(x, *parameters)
         *shapes, loc, scale = rest
         shapes, valid = self._checked(shapes)
-        valid = valid & (scale > 0) if valid is not True else scale > 0
-        scale = where(scale > 0, scale, 1.0)
+        if is_standard and method not in self.inverses:
+            return self._standard(method, x, shapes, valid, None)
+        positive = _unless_all(scale > 0)
+        if positive is not True:
+            valid = positive if valid is True else valid & positive
+            scale = where(positive, scale, 1.0)
         if method in self.inverses:
             return loc + scale * self._quantile(method, x, shapes, valid)
         result = self._standard(method, (x - loc) / scale, shapes, valid, None)
@@ -220,7 +234,7 @@ class Continuous(Distribution):
         first, last, _ = self._support(*shapes)
         first, last = (first, last) if method == "ppf" else (last, first)
         value = where(inside, value, where(q == 0, first, where(q == 1, last, math.nan)))
-        return where(valid, value, math.nan)
+        return value if valid is True else where(valid, value, math.nan)
 
 
 class Discrete(Distribution):
