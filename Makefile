@@ -8,7 +8,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: demo test test-others test-checker test-uncovered test-operations peers peers-programs peers-others programs bench versions docs stubs stress stress-check stress-others lint types format clean
+.PHONY: demo test test-others test-checker test-uncovered test-operations adopters peers peers-programs peers-others programs bench versions docs stubs stress stress-check stress-others lint types format clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.installed-examples
@@ -65,6 +65,10 @@ peers-others:
 # 20,000 programs drawn at random, here and in PyTorch; PROGRAMS_FIRST is the seed of the first.
 programs: $(VENV)/.installed-test $(VENV)/.installed-peers
 	PROGRAMS=20000 $(PYTEST) -m peers tests/peers/test_random_programs.py
+
+# Packages that use HIPS autograd, with other imports alone; downloads them, takes minutes.
+adopters: $(VENV)/.installed-test $(VENV)/.installed-peers
+	$(BIN)/python -m tests.adopters.run
 
 bench: $(VENV)/.installed-peers
 	$(BIN)/python bench/overhead.py

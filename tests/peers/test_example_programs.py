@@ -18,8 +18,9 @@ from tests.peers.hips_source import hips_source
 
 pytestmark = pytest.mark.peers
 EVERY = [*EXAMPLES, *PYTORCHS]
-# HIPS autograd solves for the derivative of a solution to a tolerance of its own.
-TOLERANCE = {"fixed_points": 5e-3, "ode_net": 1e-5}
+# HIPS autograd solves for the derivative of a solution to a tolerance of its own, and Adam makes
+# steps of a size of the gradients that are zero but for that.
+TOLERANCE = {"fixed_points": (5e-3, 1e-8), "ode_net": (1e-6, 5e-3)}
 
 
 @pytest.mark.parametrize("name", EVERY)
@@ -27,10 +28,10 @@ def test_a_program_computes_what_it_computes_on_its_own_library(name):
     (ours, _), (theirs, _) = run(name, own=False), run(name, own=True)
     assert ours.keys() == theirs.keys()
     assert theirs, "a program without numbers shows nothing"
-    rtol = TOLERANCE.get(name, 1e-6)
+    rtol, atol = TOLERANCE.get(name, (1e-6, 1e-8))
     for key, expected in theirs.items():
         assert ours[key].shape == expected.shape, key
-        np.testing.assert_allclose(ours[key], expected, rtol, atol=1e-8, err_msg=key)
+        np.testing.assert_allclose(ours[key], expected, rtol, atol, err_msg=key)
 
 
 @pytest.mark.parametrize("name", EVERY)

@@ -184,7 +184,8 @@ def defvjp(fun: Primitive, *vjpmakers: Any, argnums: Iterable[int] | None = None
 def defjvp_argnums(fun: Primitive, jvpmaker: Function) -> None:
     """Give `fun` the forward rule ``jvpmaker(argnums, gs, ans, args, kwargs)``."""
     primitive_jvps[fun] = jvpmaker
-    fun._operations.clear()  # theirs was another rule, or none
+    if isinstance(fun, Primitive):  # a function that has its derivative already keeps that
+        fun._operations.clear()
 
 
 def defjvp_argnum(fun: Primitive, jvpmaker: Function) -> None:

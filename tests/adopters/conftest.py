@@ -1,0 +1,3 @@
+"""The programs are for another process, where what they use is installed."""
+
+collect_ignore_glob = ["programs/*"]
