@@ -13,8 +13,8 @@ x_train, x_test, y_train, y_test = map(pb.asarray, parts)
 
 pb.manual_seed(0)
 model = nn.Sequential(
-    nn.Conv2d(1, 16, 3, padding=1), nn.ReLU(), nn.Conv2d(16, 32, 3), nn.ReLU(), nn.MaxPool2d(2),
-    nn.Flatten(), nn.Dropout(0.2), nn.Linear(288, 10),
+    nn.Conv2d(1, 32, 3, padding=1), nn.ReLU(), nn.Conv2d(32, 64, 3), nn.ReLU(), nn.MaxPool2d(2),
+    nn.Flatten(), nn.Dropout(0.4), nn.Linear(576, 10),
 )  # fmt: skip
 loss_fn = nn.CrossEntropyLoss()
 optimizer = pb.optim.AdamW(model.parameters(), lr=2e-3)

@@ -62,6 +62,25 @@ def test_digits_fails_when_it_has_not_learnt_enough():
     assert 20.0 < float(accuracy[1]) < 96.0
 
 
+def test_the_tutorial_with_nn_and_an_optimizer_learns():
+    lines = run("two_layer_net_nn.py", "--steps", "200").splitlines()
+    losses = [float(line.rpartition(" ")[2]) for line in lines]
+    assert losses[-1] < losses[0] / 1e6
+
+
+def test_the_digits_are_recognised_with_nn():
+    printed = run("digits_nn.py")
+    accuracy = re.search(r"accuracy on 360 held-out digits: (\d+\.\d+) %", printed)
+    assert float(accuracy[1]) >= 97.0
+    assert len((EXAMPLES / "digits_nn.py").read_text().splitlines()) <= 35
+
+
+@pytest.mark.stress
+@pytest.mark.parametrize("program", ["characters.py", "transformer.py", "autoencoder.py"])
+def test_a_model_is_trained_to_the_loss_that_its_program_states(program):
+    assert "last loss" in run(program)
+
+
 def test_extending_prints_the_value_and_gradient_of_every_operation():
     assert run("extending.py").splitlines() == [
         "linear without bias: [[-1.0, 4.5], [-1.0, 9.5], [-1.0, 14.5]]",
