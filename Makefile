@@ -13,6 +13,7 @@ PYTEST := $(BIN)/python -m pytest
 
 demo: $(VENV)/.installed-examples
 	$(BIN)/python examples/two_layer_net.py
+	$(BIN)/python examples/two_layer_net_nn.py
 	$(BIN)/python examples/digits.py
 
 test: lint

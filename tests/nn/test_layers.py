@@ -1,0 +1,154 @@
+"""Layers: derivatives by differences, what they print, what they refuse."""
+
+import numpy as np
+import pytest
+from tests.nn.layer_cases import CASES
+
+import pullback as pb
+from pullback.errors import ArgumentError, GradientError, ShapeError
+from pullback.nn import init
+
+
+def built(name, args, settings):
+    pb.manual_seed(0)
+    return getattr(pb.nn, name)(*args, **settings).double()
+
+
+def ids(case):
+    return case[0] if isinstance(case, tuple) else None
+
+
+@pytest.mark.parametrize("case", CASES, ids=ids)
+def test_a_layer_has_the_gradients_of_differences(case):
+    name, args, settings, inputs = case
+    layer = built(name, args, settings).eval()
+    tensors = [pb.tensor(x, requires_grad=x.dtype.kind == "f") for x in inputs]
+    assert repr(layer).startswith(f"{name}(")
+
+    def run(*leaves):
+        result = layer(*leaves[: len(tensors)])
+        while isinstance(result, tuple):
+            result = result[0]
+        return result
+
+    assert pb.check.gradcheck(run, (*tensors, *layer.parameters()))
+
+
+@pytest.mark.parametrize("case", CASES, ids=ids)
+def test_a_layer_in_training_gives_a_finite_result(case):
+    name, args, settings, inputs = case
+    result = built(name, args, settings)(*map(pb.tensor, inputs))
+    while isinstance(result, tuple):
+        result = result[0]
+    assert bool(result.isfinite().all())
+
+
+def test_dropout_drops_in_training_alone():
+    layer = pb.nn.Dropout(0.5)
+    pb.manual_seed(0)
+    assert set(layer(pb.ones(100)).tolist()) == {0.0, 2.0}
+    assert layer.eval()(pb.ones(2)).tolist() == [1.0, 1.0]
+
+
+def test_a_loss_has_its_weight_in_its_state():
+    loss = pb.nn.CrossEntropyLoss(weight=pb.tensor([1.0, 2.0]))
+    assert [*loss.state_dict()] == ["weight"]
+    assert repr(pb.nn.MSELoss()) == "MSELoss(reduction='mean')"
+    with pytest.raises(TypeError, match="reduktion"):
+        pb.nn.MSELoss(reduktion="sum")
+
+
+def test_batch_norm_tracks_and_resets_its_statistics():
+    layer = pb.nn.BatchNorm1d(2)
+    layer(pb.tensor([[0.0, 2.0], [2.0, 4.0]]))
+    assert [round(m, 4) for m in layer.running_mean.tolist()] == [0.1, 0.3]
+    assert layer.num_batches_tracked.item() == 1
+    layer.reset_running_stats()
+    assert (layer.running_mean.tolist(), layer.running_var.tolist()) == ([0, 0], [1, 1])
+    pb.nn.BatchNorm1d(2, track_running_stats=False).reset_running_stats()
+
+
+def test_embedding_has_a_padding_vector_of_zeros_without_a_gradient():
+    layer = pb.nn.Embedding(4, 2, padding_idx=1)
+    layer(pb.tensor([1, 2, 1])).sum().backward()
+    assert layer.weight[1].tolist() == [0.0, 0.0]
+    assert layer.weight.grad.tolist() == [[0, 0], [0, 0], [1, 1], [0, 0]]
+
+
+@pytest.mark.parametrize("batch_first", [False, True])
+def test_lstm_of_no_batch_is_that_of_a_batch_of_one(batch_first):
+    layer = built("LSTM", (3, 4), {"batch_first": batch_first, "num_layers": 2, "dropout": 0.3})
+    layer.eval()
+    x = pb.tensor(np.random.default_rng(0).standard_normal((5, 3)))
+    h0 = pb.ones((2, 4), dtype="float64")
+    output, (h, c) = layer(x, (h0, h0))
+    batch = (h0.unsqueeze(1), h0.unsqueeze(1))
+    many, (hs, cs) = layer(x.unsqueeze(0 if batch_first else 1), batch)
+    assert output.shape == (5, 4)
+    np.testing.assert_allclose(output.tolist(), many.squeeze(0 if batch_first else 1).tolist())
+    np.testing.assert_allclose([h.tolist(), c.tolist()], [hs[:, 0].tolist(), cs[:, 0].tolist()])
+
+
+X = pb.ones((2, 3))
+WRONG = {
+    "Conv1d: channels that 2 groups divide required, got 3 and 4": lambda: pb.nn.Conv1d(
+        3, 4, 1, groups=2
+    ),
+    "Conv2d: a padding_mode of zeros, reflect, replicate, circular required, got 'wrap'": (
+        lambda: pb.nn.Conv2d(1, 1, 3, padding_mode="wrap")
+    ),
+    "BatchNorm2d: an input of 4 dimensions required, got 2": lambda: pb.nn.BatchNorm2d(3)(X),
+    "RNN: a nonlinearity of 'tanh' or 'relu' required, got 'sin'": lambda: pb.nn.RNN(
+        1, 1, nonlinearity="sin"
+    ),
+    "LSTM: a tuple of 2 states, h and c, required as hx, got Tensor": lambda: pb.nn.LSTM(3, 4)(
+        X, X
+    ),
+    r"GRU: states of shape \(1, 4\) required, got \(2, 3\)": lambda: pb.nn.GRU(3, 4)(X, X),
+    "GRU: an input of 2 or 3 dimensions, the last of 5, required": lambda: pb.nn.GRU(5, 4)(X),
+    "MultiheadAttention: an embed_dim that num_heads divides required, got 5 and 2": (
+        lambda: pb.nn.MultiheadAttention(5, 2)
+    ),
+    "MultiheadAttention: query, key and value of 3 dimensions": lambda: pb.nn.MultiheadAttention(
+        3, 1
+    )(X, X.unsqueeze(0), X),
+    "calculate_gain: one of linear, .* required, got 'sine'": lambda: init.calculate_gain("sine"),
+    "kaiming_uniform_: a mode of fan_in, fan_out required, got 'fan'": lambda: (
+        init.kaiming_uniform_(pb.ones((2, 2)), mode="fan")
+    ),
+    "xavier_normal_: a tensor of at least 2 dimensions required, got 1": lambda: (
+        init.xavier_normal_(pb.ones(2))
+    ),
+    "eye_: a tensor of 2 dimensions required, got 1": lambda: init.eye_(pb.ones(2)),
+    "orthogonal_: a tensor of at least 2 dimensions required, got 1": lambda: init.orthogonal_(
+        pb.ones(2)
+    ),
+}
+
+
+@pytest.mark.parametrize("text", WRONG)
+def test_a_layer_refuses(text):
+    with pytest.raises((ArgumentError, ShapeError), match=text):
+        WRONG[text]()
+
+
+def test_init_fills_in_place_and_records_nothing():
+    pb.manual_seed(0)
+    w = pb.empty((6, 4), requires_grad=True)
+    for fill in (init.xavier_uniform_, init.xavier_normal_, init.kaiming_normal_, init.ones_):
+        assert fill(w) is w
+    assert w.is_leaf
+    assert float(abs(init.kaiming_uniform_(w, 1, "fan_out", "leaky_relu")).max().detach()) <= 1
+    assert float(abs(init.trunc_normal_(w, std=3.0)).max().detach()) <= 2
+    tall = init.orthogonal_(pb.empty((6, 4), dtype="float64"), gain=2.0)
+    np.testing.assert_allclose((tall.mT @ tall).numpy(), 4 * np.eye(4), atol=1e-12)
+    assert init.calculate_gain("leaky_relu", 1.0) == pytest.approx(1.0)
+    assert init.calculate_gain("leaky_relu") == pytest.approx((2 / 1.0001) ** 0.5)
+
+
+def test_clip_grad_norm_of_nothing_is_zero_and_of_nan_can_raise():
+    w = pb.ones(2, requires_grad=True)
+    assert pb.nn.utils.clip_grad_norm_([w], 1.0).item() == 0.0
+    w.grad = pb.tensor([float("nan"), 0.0])
+    with pytest.raises(GradientError, match="a finite norm of the gradients was required, got nan"):
+        pb.nn.utils.clip_grad_norm_(w, 1.0, error_if_nonfinite=True)
