@@ -166,7 +166,7 @@ def look_at(call: Call) -> Call:
         raise NotScalableError("its result has another shape")
     if call.op.differentiable:
         pairs = enumerate(zip(call.op.inputs, arrays, strict=True))
-        joint = call.op.joint is not None
+        joint = call.op.vjp_all is not None
         call.tracked = [
             i
             for i, (name, a) in pairs
@@ -242,8 +242,8 @@ class Programs:
             slots = (*head, bare(), *tail)
             grads = (
                 [op.rules[i](seed, slots, xp) for i in tracked]
-                if op.joint is None
-                else op.joint(seed, slots, xp)
+                if op.vjp_all is None
+                else op.vjp_all(seed, slots, xp)
             )
             return [apart(g, seed) for g in grads]
 
@@ -303,10 +303,10 @@ def torch_backward(forward: Program, leaves: list[Any], seed: Any) -> Program:
 
 def kernel_of(op: Any) -> Callable[..., Any]:
     """Return the forward on NumPy arrays: NumPy's own function where that is all it calls."""
-    if op.kernel is None and op.standard is not None:
-        function: Callable[..., Any] = getattr(np, op.standard)
+    if op.unchecked_forward is None and op.xp_name is not None:
+        function: Callable[..., Any] = getattr(np, op.xp_name)
         return function
-    return functools.partial(op.kernel or op.forward, np)
+    return functools.partial(op.unchecked_forward or op.forward, np)
 
 
 def apart(g: Any, seed: Any) -> Any:

@@ -46,6 +46,10 @@ NO_OPERATIONS = {
     "bernoulli": RANDOM,
     "autograd_function": "makes an operation of a user's functions",
     "source": "shows what is written for an operation",
+    "save": "writes a file",
+    "load": "reads a file",
+    "get_rng_state": "tells of a generator",
+    "set_rng_state": "sets a generator",
     "broadcast_shapes": SHAPES,
     "can_cast": DTYPES,
     "detect_anomaly": MODE,
@@ -154,8 +158,8 @@ def test_a_declaration_says_of_every_input_whether_it_has_a_gradient(name):
     missing = set(op.inputs) - set(op.declared)
     if not op.differentiable:
         assert op.declared == {}
-        assert op.joint is None
-    elif op.joint is None:
+        assert op.vjp_all is None
+    elif op.vjp_all is None:
         assert {i for of, i in NO_RULE if of == name} == missing
     elif not op.variadic:
         assert not op.declared

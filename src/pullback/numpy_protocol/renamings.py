@@ -60,7 +60,9 @@ def renamed(name: str) -> Callable[..., Any]:
         *indented([f"return {_call(container.strip(), ours, renamings, parameters)}"]),
     ]
     uses = {"along": along, "as_tensor": as_tensor, "cast": _cast, "together": together}
-    result = Written(short, lines, [r.theirs for r in renamings], ours=ours, **uses).function()
+    written = Written(f"np.{name}", lines, [r.theirs for r in renamings], ours=ours, **uses)
+    result = written.function()
+    result.__name__ = result.__qualname__ = short
     defaults = {p.name: p.default for p in parameters if p.default is not p.empty}
     by_keyword = {p.name for p in parameters if p.kind is p.KEYWORD_ONLY}
     result.__defaults__ = tuple(v for n, v in defaults.items() if n not in by_keyword)
