@@ -17,7 +17,7 @@ MODULES = sorted(ROOT.rglob("*.py"))
 # A file imports from its own package and from the layers before it.
 LAYERS = [
     {"errors"},
-    {"hints"},
+    {"extras", "hints"},
     {"arrays"},
     *({f"core.{name}"} for name in ("graph", "tensor", "function", "custom", "backward", "debug")),
     {"ops.declare", "ops.examples"},

@@ -31,13 +31,14 @@ operation runs gets the name that the user called it by, and descriptions of the
 text leaves out.
 """
 
+import difflib
 import linecache
 import re
 import reprlib
 import sys
 import warnings
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from types import CodeType, FrameType
 from typing import Any
 
@@ -308,6 +309,17 @@ def compose(
     if hint is not None:
         lines.append(f"hint: {hint}")
     return "\n".join(lines)
+
+
+def nearest(name: object, names: Iterable[object], cutoff: float = 0.6) -> str:
+    """Return which of some names is most like one that is none of them; "" where none is.
+
+    Examples
+    --------
+    >>> nearest("wieght", ["bias", "weight"]), nearest("x", ["bias"])
+    ('weight', '')
+    """
+    return next(iter(difflib.get_close_matches(str(name), map(str, names), 1, cutoff)), "")
 
 
 def warn_user(message: str, category: type[Warning] = UserWarning) -> None:

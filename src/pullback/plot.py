@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pullback.errors import ArgumentTypeError, MissingExtraError, compose
+from pullback.errors import ArgumentTypeError, compose
+from pullback.extras import optional
 
 
 def history(losses: Mapping[str, Sequence[Any]], *, ax: Any = None) -> Any:
@@ -42,13 +43,7 @@ def history(losses: Mapping[str, Sequence[Any]], *, ax: Any = None) -> Any:
         hint = 'write {"loss": losses}'
         raise ArgumentTypeError(compose("history", required, type(losses).__name__, hint=hint))
     if ax is None:
-        try:
-            import matplotlib.pyplot as plt
-        except ImportError as error:
-            hint = "pip install 'pullback[plot]'"
-            raise MissingExtraError(
-                compose("history", "matplotlib required", str(error), hint=hint)
-            ) from None
+        plt = optional("history", "matplotlib.pyplot", "matplotlib", "plot")
         _, ax = plt.subplots()
     for label, values in losses.items():
         ax.plot(range(1, len(values) + 1), [float(v) for v in values], label=label)

@@ -18,7 +18,8 @@ from pullback.arrays import indexing, windows
 from pullback.arrays.dtypes import DType
 from pullback.arrays.library import Array, Library, index_error, value_error
 from pullback.arrays.random import RandomSource
-from pullback.errors import DeviceError, MissingExtraError, compose
+from pullback.errors import DeviceError, compose
+from pullback.extras import optional
 
 __all__ = ["CuPy", "CuPyRandom"]
 
@@ -47,13 +48,7 @@ class CuPy(Library):
         MissingExtraError
             If CuPy is not installed.
         """
-        try:
-            return importlib.import_module("cupy")
-        except ImportError as error:
-            hint = "pip install pullback[cuda]"
-            raise MissingExtraError(
-                compose('device "cuda"', "CuPy required", str(error), hint=hint)
-            ) from None
+        return optional('device "cuda"', "cupy", "CuPy", "cuda")
 
     @cached_property
     def xp(self) -> Any:

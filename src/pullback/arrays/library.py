@@ -12,7 +12,6 @@ new one elsewhere, so callers always use what they return.
 
 from __future__ import annotations
 
-import importlib
 import re
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -27,11 +26,11 @@ from pullback.arrays.random import RandomSource
 from pullback.errors import (
     DeviceError,
     DTypeError,
-    MissingExtraError,
     ShapeError,
     TensorIndexError,
     compose,
 )
+from pullback.extras import optional
 
 __all__ = ["Array", "Library", "index_error", "scipy_special", "size_error", "value_error"]
 
@@ -485,11 +484,7 @@ class Library:
 
 def scipy_special(name: str) -> Any:
     """Return SciPy's special function of that name; SciPy is imported by the first call."""
-    try:
-        return getattr(importlib.import_module("scipy.special"), name)
-    except ImportError as error:
-        hint = "pip install pullback[scipy]"
-        raise MissingExtraError(compose(name, "SciPy required", str(error), hint=hint)) from None
+    return getattr(optional(name, "scipy.special", "SciPy", "scipy"), name)
 
 
 def size_error(a: Array, shape: tuple[int, ...]) -> ShapeError:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, overload
 
 from pullback.errors import ArgumentTypeError, compose
-from pullback.nn.module import Module
+from pullback.nn.module import NO_PARTS, Module
 
 
 class _Numbered(Module):
@@ -100,14 +100,11 @@ class Sequential(_Numbered):
         return input
 
     def _held(self) -> list[Any]:
-        return [value for name, value in self.__dict__.items() if name not in _OWN]
+        return [value for name, value in self.__dict__.items() if name not in NO_PARTS]
 
     @staticmethod
     def _arguments(modules: Sequence[Any]) -> tuple[Any, ...]:
         return tuple(modules)
-
-
-_OWN = ("_parameters", "_buffers", "training")
 
 
 class ModuleDict(Module):
@@ -149,7 +146,7 @@ class ModuleDict(Module):
 
     def keys(self) -> list[str]:
         """Return the names."""
-        return [name for name in self.__dict__ if name not in _OWN]
+        return [name for name in self.__dict__ if name not in NO_PARTS]
 
     def values(self) -> list[Any]:
         """Return the modules."""

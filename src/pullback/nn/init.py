@@ -7,16 +7,13 @@ Recording is off meanwhile.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 from pullback.core.graph.modes import no_grad
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, ShapeError, compose
 from pullback.ops.functions import creation, linear_algebra
 from pullback.ops.functions.random import randn
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 _GAINS = {
     "linear": 1.0,

@@ -6,13 +6,12 @@ parts: modes, states, conversions. Parameters are plain leaf tensors. Must not k
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, Self
 
 from pullback.core.graph.modes import no_grad
 from pullback.core.tensor.tensor import Tensor
-from pullback.errors import ArgumentError, ArgumentTypeError, compose
+from pullback.errors import ArgumentError, ArgumentTypeError, compose, nearest
 from pullback.nn.parameter import Frozen, Parameter
 from pullback.nn.walking import Part, Walked, is_parameter, walk
 from pullback.ops.functions.creation import asarray
@@ -101,7 +100,7 @@ class Module(Walked):
 
     def _children(self) -> Iterator[tuple[str, Any]]:
         """Yield the attributes: parameters, then buffers, then the rest, as PyTorch orders them."""
-        attributes = {k: v for k, v in self.__dict__.items() if k not in _OWN}
+        attributes = {k: v for k, v in self.__dict__.items() if k not in NO_PARTS}
         for names in (self._parameters, self._buffers):
             for name in names:
                 if name in attributes:
@@ -252,8 +251,8 @@ class Module(Walked):
         if strict:
             lines += [f"{name}: missing" for name in missing]
             for name in unexpected:
-                near = difflib.get_close_matches(name, missing, n=1)
-                lines.append(f"{name}: unexpected" + (f", {near[0]!r} meant?" if near else ""))
+                near = nearest(name, missing)
+                lines.append(f"{name}: unexpected" + (f", {near!r} meant?" if near else ""))
         if lines:
             required = f"{type(self).__name__}.load_state_dict: the state of this module required"
             raise ArgumentError("\n  ".join([f"{required}, got one that differs:", *lines]))
@@ -280,7 +279,8 @@ class Module(Walked):
         return f"{head}  # {shapes + ', ' if shapes else ''}{count:,} parameters\n  {lines}\n)"
 
 
-_OWN = ("_parameters", "_buffers", "training")
+# The attributes that a module has itself.
+NO_PARTS = ("_parameters", "_buffers", "training")
 _BUFFERS = ("buffer", "transient buffer")
 
 

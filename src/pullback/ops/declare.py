@@ -242,7 +242,7 @@ def elementwise(
     names : str
         The node's name and, separated by spaces, the public names where they differ.
     forward : callable
-        ``forward(xp, x, ...)``, or `xp_name` of a name.
+        ``forward(xp, x, ...)``, or `standard` of a name.
     domain : Domain or dict
         Where tests sample the inputs.
     doc : str
@@ -450,7 +450,7 @@ def named_by_errors(function: Function, names: tuple[str, ...] = ()) -> None:
 class Composition:
     """What the registry knows of a function that is made of operations; as for `Primitive`."""
 
-    vjp_all, variadic, standard, holomorphic = None, False, None, False
+    vjp_all, variadic, xp_name, holomorphic = None, False, None, False
 
     def __init__(
         self,

@@ -8,7 +8,6 @@ parameters that a step has changed.
 from __future__ import annotations
 
 import copy
-import difflib
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
@@ -17,7 +16,7 @@ from typing import Any, ClassVar
 
 from pullback.core.graph.modes import enable_grad, no_grad
 from pullback.core.tensor.tensor import Tensor
-from pullback.errors import ArgumentError, ArgumentTypeError, compose
+from pullback.errors import ArgumentError, ArgumentTypeError, compose, nearest
 
 Params = Iterable[Tensor] | Iterable[dict[str, Any]]
 
@@ -256,12 +255,11 @@ class Optimizer(ABC):
                 "a parameter group needs the key 'params'", f"the keys {sorted(group)}"
             )
         for name in group.keys() - self.defaults.keys() - {"params"}:
-            near = difflib.get_close_matches(name, self.defaults, n=1, cutoff=0.75)
-            if near:
+            if near := nearest(name, self.defaults, 0.75):
                 raise self._value_error(
                     f"the options of a parameter group are {sorted(self.defaults)}",
                     repr(name),
-                    hint=f"did you mean {near[0]!r}?",
+                    hint=f"did you mean {near!r}?",
                 )
 
     def _parameters(self, params: Any) -> list[Tensor]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 from pullback.core.graph.modes import enable_grad, no_grad
 from pullback.core.tensor.tensor import Tensor
-from pullback.errors import MissingExtraError
+from pullback.extras import optional
 from pullback.ops.functions.complex_numbers import view_as_complex, view_as_real
 from pullback.ops.functions.creation import zeros_like
 from pullback.ops.functions.joining import cat
@@ -217,17 +218,15 @@ class _Run:
         self, start: Tensor, direction: Tensor, loss: float, grad: Tensor
     ) -> float | None:
         """Return a length that the strong Wolfe conditions allow, None where none is known."""
-        try:
-            from scipy.optimize import line_search
-        except ImportError as error:
-            raise MissingExtraError(
-                "LBFGS: line_search_fn='strong_wolfe' needs SciPy.\n"
-                "hint: pip install pullback[scipy]"
-            ) from error
-        import warnings
+        api = "LBFGS(line_search_fn='strong_wolfe')"
+        line_search = optional(api, "scipy.optimize", "SciPy", "scipy").line_search
+        evaluated: dict[bytes, tuple[float, Tensor]] = {}
 
-        def at(x: Any) -> tuple[float, Tensor]:
-            return self._at(type(start).new_tensor(start, x))
+        def at(x: Any) -> tuple[float, Tensor]:  # the search asks for value and slope apart
+            key = x.tobytes()
+            if key not in evaluated:
+                evaluated[key] = self._at(start.new_tensor(x))
+            return evaluated[key]
 
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # no length was found

@@ -22,7 +22,35 @@ __all__ = [
 ]
 
 
-class LRScheduler(ABC):
+class _Schedule:
+    """What all schedules are: the rates of an optimizer's groups, and a state to go on from."""
+
+    optimizer: Optimizer
+
+    def get_last_lr(self) -> list[float]:
+        """Return the rates that are set, one a group."""
+        return [group["lr"] for group in self.optimizer.param_groups]
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return what the schedule goes on from: numbers and lists, no functions."""
+        return {
+            name: value
+            for name, value in self.__dict__.items()
+            if name != "optimizer" and not _holds_functions(value)
+        }
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Go on from what `state_dict` returned; the optimizer's rates are its own state."""
+        self.__dict__.update(state_dict)
+
+
+def _holds_functions(value: Any) -> bool:
+    if isinstance(value, list):
+        return any(callable(v) or hasattr(v, "step") for v in value)
+    return callable(value)
+
+
+class LRScheduler(_Schedule, ABC):
     """The base of all schedulers; a subclass supplies `_rate`.
 
     Parameters
@@ -56,29 +84,9 @@ class LRScheduler(ABC):
         for i, (group, base) in enumerate(zip(groups, self.base_lrs, strict=True)):
             group["lr"] = self._rate(i, base, self.last_epoch)
 
-    def get_last_lr(self) -> list[float]:
-        """Return the rates that are set, one a group."""
-        return [group["lr"] for group in self.optimizer.param_groups]
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return what the schedule goes on from: numbers and lists, no functions."""
-        return {
-            name: value
-            for name, value in self.__dict__.items()
-            if name != "optimizer" and not callable(value) and not _holds_functions(value)
-        }
-
-    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Go on from what `state_dict` returned; the optimizer's rates are its own state."""
-        self.__dict__.update(state_dict)
-
     @abstractmethod
     def _rate(self, i: int, base: float, epoch: int) -> float:
         """Return the rate of group `i` in an epoch, given its first rate."""
-
-
-def _holds_functions(value: Any) -> bool:
-    return isinstance(value, list) and any(callable(v) or hasattr(v, "step") for v in value)
 
 
 class StepLR(LRScheduler):
@@ -473,7 +481,7 @@ class SequentialLR(LRScheduler):
         return self.schedulers[k]._rate(i, base, epoch - begin)
 
 
-class ReduceLROnPlateau:
+class ReduceLROnPlateau(_Schedule):
     """The rate times `factor` once a measure has not become better for some epochs.
 
     Parameters
@@ -560,15 +568,3 @@ class ReduceLROnPlateau:
         if math.isinf(self.best):
             return sign * value < sign * self.best
         return sign * value < sign * self.best - margin
-
-    def get_last_lr(self) -> list[float]:
-        """Return the rates that are set, one a group."""
-        return [group["lr"] for group in self.optimizer.param_groups]
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return what the schedule goes on from."""
-        return {name: value for name, value in self.__dict__.items() if name != "optimizer"}
-
-    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Go on from what `state_dict` returned."""
-        self.__dict__.update(state_dict)

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from pullback.errors import ArgumentError, ArgumentTypeError, ShapeError, compose
+from pullback.extras import optional
 from pullback.implicit.reading import tensor_of
 from pullback.optimize.functions import Residual
-from pullback.optimize.optional import optional
 from pullback.optimize.vector import Array, Vector, flat
 
 __all__ = ["constraints_of"]

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from pullback.errors import ArgumentTypeError, ShapeError, compose
+from pullback.extras import optional
 from pullback.optimize.bounds import bounds_of
 from pullback.optimize.functions import Residual
-from pullback.optimize.optional import optional
 from pullback.optimize.vector import Vector
 from pullback.transforms.api.arguments import name_of
 

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from pullback.errors import ArgumentTypeError, compose
+from pullback.extras import optional
 from pullback.optimize.bounds import bounds_of
 from pullback.optimize.constraints import constraints_of
 from pullback.optimize.functions import Objective
-from pullback.optimize.optional import optional
 from pullback.optimize.vector import Vector
 from pullback.optimize.watching import Bar, watching
 

@@ -5,7 +5,6 @@ Owns the dtypes: SciPy computes in float64, and results go back in those of the 
 
 from __future__ import annotations
 
-import difflib
 import itertools
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -15,7 +14,14 @@ import numpy as np
 from pullback.arrays import DTYPES, is_array, library_of
 from pullback.core.custom.pytree import children, leaves, map_leaves, named_leaves, path_of
 from pullback.core.tensor.tensor import Tensor, box
-from pullback.errors import ArgumentError, ArgumentTypeError, DTypeError, compose, warn_user
+from pullback.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    DTypeError,
+    compose,
+    nearest,
+    warn_user,
+)
 from pullback.transforms.api.arguments import Arguments
 from pullback.transforms.wrapped import numpy_scalar
 
@@ -151,8 +157,8 @@ def _matched(api: str, what: str, name: str, given: Any, like: Any) -> Iterator[
         raise ArgumentError(compose(api, required, got))
     for key, _ in came:
         if key not in keys:
-            near = difflib.get_close_matches(str(key), map(str, keys), n=1)
-            hint = f"did you mean {near[0]!r}?" if near else None
+            near = nearest(key, keys)
+            hint = f"did you mean {near!r}?" if near else None
             required = f"{what} for {listed} required in {name}"
             raise ArgumentError(compose(api, required, repr(key), hint=hint))
     items = dict(came)

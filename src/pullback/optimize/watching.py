@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from pullback.errors import ArgumentTypeError, compose
+from pullback.extras import optional
 from pullback.optimize.functions import Objective
-from pullback.optimize.optional import optional
 from pullback.optimize.vector import Vector
 
 __all__ = ["Bar", "watching"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import difflib
+import importlib
 import json
 import os
 import tempfile
@@ -18,7 +18,8 @@ import numpy as np
 
 from pullback.core.graph.modes import no_grad
 from pullback.core.tensor.tensor import Tensor
-from pullback.errors import ArgumentError, ArgumentTypeError, MissingExtraError, compose
+from pullback.errors import ArgumentError, ArgumentTypeError, compose, nearest
+from pullback.extras import optional
 from pullback.ops.functions.creation import asarray
 from pullback.saving.encoding import Encoder, decode, set_state, state_of
 
@@ -27,14 +28,8 @@ _VERSION = 1
 
 
 def _safetensors(api: str) -> Any:
-    try:
-        import safetensors.numpy
-    except ImportError as error:
-        hint = "pip install 'pullback[save]'"
-        raise MissingExtraError(
-            compose(api, "safetensors required", str(error), hint=hint)
-        ) from None
-    return safetensors
+    optional(api, "safetensors.numpy", "safetensors", "save")
+    return importlib.import_module("safetensors")
 
 
 def save(path: str | os.PathLike[str], /, **objects: Any) -> None:
@@ -162,8 +157,8 @@ def _fill_all(objects: dict[str, Any], values: dict[str, Any]) -> None:
     previous: list[tuple[Any, Any]] = []
     for name, target in objects.items():
         if name not in values:
-            near = difflib.get_close_matches(name, values.keys() - objects.keys(), n=1)
-            meant = f", {near[0]!r} meant?" if near else ""
+            near = nearest(name, values.keys() - objects.keys())
+            meant = f", {near!r} meant?" if near else ""
             differences.append(f"{name}: missing; the file has {', '.join(values)}{meant}")
             continue
         kept = copy.deepcopy(_content(target))

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from pullback.arrays import WrappingLibrary, library_of
 from pullback.core.tensor.tensor import Tensor
 
-__all__ = ["getval", "holds_boxes", "isbox", "may_be_derived", "notrace_primitive"]
+__all__ = ["conjugate", "getval", "holds_boxes", "isbox", "may_be_derived", "notrace_primitive"]
 
 
 def isbox(x: Any) -> bool:
@@ -30,6 +32,11 @@ def getval(x: Any) -> Any:
         library = library_of(array)
         x = library.part(array) if isinstance(library, WrappingLibrary) else array[()]
     return x
+
+
+def conjugate(x: Any) -> Any:
+    """Return the conjugate of what is complex, anything else as it is."""
+    return np.conj(x) if np.iscomplexobj(x) else x
 
 
 def holds_boxes(value: Any) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 import pullback as pb
-from pullback.compat.autograd.boxes import isbox, may_be_derived
+from pullback.compat.autograd.boxes import conjugate, isbox, may_be_derived
 from pullback.compat.autograd.extend import *  # noqa: F403
 from pullback.compat.autograd.vspaces import VSpace as VSpace, vspace as vspace
 from pullback.core.custom.pytree import leaves, map_leaves
@@ -55,7 +55,7 @@ def covector(value: Any) -> Any:
     """Return a gradient in the other convention: of complex numbers the conjugates."""
     if value.__class__ is np.ndarray and value.dtype.kind == "f":
         return value
-    return map_leaves(lambda x: np.conj(x) if np.iscomplexobj(x) else x, as_numpy(value))
+    return map_leaves(conjugate, as_numpy(value))
 
 
 def with_constants(fun: Function) -> Function:

@@ -18,13 +18,14 @@ import numpy as np
 import pullback as pb
 from pullback.arrays import WrappingLibrary, library_of
 from pullback.compat.autograd.boxes import (
+    conjugate,
     holds_boxes,
     notrace_primitive as notrace_primitive,
 )
 from pullback.compat.autograd.vspaces import VSpace as VSpace, vspace
 from pullback.core.custom.pytree import flatten, leaves, map_leaves, unflatten
 from pullback.core.tensor.tensor import Tensor, in_class
-from pullback.errors import AutogradError
+from pullback.errors import MissingRuleError
 from pullback.numpy_protocol.tensor import NumPyTensor
 
 __all__ = [
@@ -37,10 +38,6 @@ Function = Callable[..., Any]
 Box = Tensor
 primitive_vjps: dict[Any, Function] = {}
 primitive_jvps: dict[Any, Function] = {}
-
-
-class MissingRuleError(AutogradError, NotImplementedError):
-    """A primitive has no rule for an argument that is differentiated."""
 
 
 class Primitive:
@@ -101,10 +98,10 @@ class Primitive:
         pull = _rule_of(self, "VJP", primitive_vjps, wanted)(wanted, out, args, kwargs)
         # Gradients of complex numbers are the conjugates of pullback's.
         parts = g if isinstance(g, tuple) else (g,)
-        cotangent = unflatten(ctx.structure, [_conjugate(_for_rule(part)) for part in parts])
+        cotangent = unflatten(ctx.structure, [conjugate(_for_rule(part)) for part in parts])
         gradients: list[Any] = [None] * (len(args) + len(kwargs))
         for i, gradient in zip(wanted, pull(cotangent), strict=True):
-            gradients[i] = map_leaves(_conjugate, gradient)
+            gradients[i] = map_leaves(conjugate, gradient)
         return tuple(gradients)
 
     def _jvp(self, ctx: Any, *tangents: Any) -> Any:
@@ -260,10 +257,6 @@ def _for_rule(value: Any) -> Any:
         return in_class(value, NumPyTensor)
     recorded = value.requires_grad and pb.is_grad_enabled()
     return in_class(value, NumPyTensor) if recorded else value.detach().numpy()[()]
-
-
-def _conjugate(g: Any) -> Any:
-    return np.conj(g) if np.iscomplexobj(g) else g
 
 
 def _rule_of(fun: Primitive, kind: str, rules: dict[Any, Function], argnums: Any) -> Function:

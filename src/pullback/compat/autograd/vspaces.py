@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.compat.autograd.boxes import getval
+from pullback.compat.autograd.boxes import conjugate, getval
 from pullback.core.custom.pytree import flatten, leaves, unflatten
 
 __all__ = ["VSpace", "vspace"]
@@ -64,7 +64,7 @@ class VSpace:
 
     def covector(self, x: Any) -> Any:
         """Return the complex conjugate of a vector."""
-        return self._map(lambda leaf: np.conj(leaf) if np.iscomplexobj(leaf) else leaf, x)
+        return self._map(conjugate, x)
 
     def inner_prod(self, x: Any, y: Any) -> Any:
         """Return the real part of the inner product of two vectors."""

@@ -7,7 +7,6 @@ the argument, lists what would be right, and never a silently wrong number.
 
 from __future__ import annotations
 
-import difflib
 import inspect
 from collections.abc import Mapping, Sequence
 from numbers import Number
@@ -18,7 +17,7 @@ from pullback.core.custom import pytree as tree
 from pullback.core.function.namespace import CORE_OPS
 from pullback.core.graph.node import NO_TENSOR, CustomNode, Meta, library_at, meta_of
 from pullback.core.tensor.tensor import Tensor, box
-from pullback.errors import GradientError
+from pullback.errors import GradientError, nearest
 
 
 def read_gradients(
@@ -114,12 +113,12 @@ def _without_groups(op: Any, arguments: Any, result: Mapping[str, Any]) -> dict[
 
 
 def _unknown_name(op: Any, unknown: Any, names: Sequence[str]) -> GradientError:
-    near = difflib.get_close_matches(str(unknown), names, n=1)
+    near = nearest(unknown, names)
     return _error(
         op,
         f"backward returned a gradient for '{unknown}', which is no argument of forward; the "
         f"arguments are: {', '.join(names)}",
-        hint=f"did you mean '{near[0]}'?" if near else "use the names of forward's arguments",
+        hint=f"did you mean '{near}'?" if near else "use the names of forward's arguments",
     )
 
 

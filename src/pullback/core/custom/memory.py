@@ -20,17 +20,17 @@ from pullback.core.tensor.tensor import Tensor
 from pullback.core.tensor.versions import BORROWED, Counter, counter_of, new_counter, shared_counter
 
 
-def count_together(given: Sequence[Any], detached: Sequence[Any], outs: Sequence[Any]) -> None:
+def count_together(args: Sequence[Any], detached: Sequence[Any], outs: Sequence[Any]) -> None:
     """Let each result that shows the memory of an argument, or of another result, count with it.
 
-    `input_metas` are the caller's arguments, `detached` what forward was called with.
+    `args` are the caller's arguments, `detached` what forward was called with.
     """
     for i, out in enumerate(outs):
         owner = out if not isinstance(out, Tensor) or out._base is None else out._base
         if not isinstance(out, Tensor) or any(owner is t for t in detached):
             continue
         overlaps = library_of(out._data).overlaps
-        for t, other in (*zip(detached, given, strict=True), *((t, t) for t in outs[:i])):
+        for t, other in (*zip(detached, args, strict=True), *((t, t) for t in outs[:i])):
             if isinstance(t, Tensor) and t is not out and overlaps(out._data, t._data):
                 owner._counter = shared_counter(other)
                 break

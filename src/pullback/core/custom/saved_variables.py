@@ -8,7 +8,6 @@ forward set on ctx, or None.
 
 from __future__ import annotations
 
-import difflib
 import keyword
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -16,7 +15,7 @@ from typing import Any, NamedTuple
 from pullback.core.function.codegen import Written, expand, register, tupled
 from pullback.core.graph.node import CustomNode
 from pullback.core.tensor.tensor import Tensor
-from pullback.errors import NameNotFoundError, TensorIndexError
+from pullback.errors import NameNotFoundError, TensorIndexError, nearest
 
 # Four items a saved value, the last of them its position, see above.
 STRIDE, COUNTER, POSITION = 4, 1, 3
@@ -68,8 +67,8 @@ class Named(Mapping[str, Any]):
 
     def _unknown(self, key: Any) -> NameNotFoundError:
         names = [str(n) for n in self._names if n is not None]
-        near = difflib.get_close_matches(str(key), names, n=1)
-        hint = f"\nhint: did you mean '{near[0]}'?" if near else ""
+        near = nearest(key, names)
+        hint = f"\nhint: did you mean '{near}'?" if near else ""
         return NameNotFoundError(
             f"{self._op_name}: no '{key}' among the {self._what}; the names are: "
             f"{', '.join(names) or '(none)'}{hint}"

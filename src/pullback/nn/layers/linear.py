@@ -16,7 +16,7 @@ from pullback.ops.functions.creation import empty, full
 
 def new_parameter(*shape: int, dtype: Any = None, device: Any = None) -> Tensor:
     """Return a leaf that requires grad, of no particular values."""
-    return empty(shape, dtype=dtype, device=device).requires_grad_()
+    return empty(shape, dtype=dtype, device=device, requires_grad=True)
 
 
 def fill_by_fan_in(weight: Tensor, *others: Tensor | None, fan_in: int | None = None) -> None:
@@ -196,8 +196,8 @@ class PReLU(Module):
     def __init__(
         self, num_parameters: int = 1, init: float = 0.25, device: Any = None, dtype: Any = None
     ) -> None:
-        values = full((num_parameters,), init, dtype=dtype, device=device)
-        self.weight = values.requires_grad_()
+        of = {"dtype": dtype, "device": device}
+        self.weight = full((num_parameters,), init, requires_grad=True, **of)
 
     def forward(self, input: Any) -> Tensor:
         """Return the function of the input."""

@@ -12,12 +12,8 @@ from pullback.ops.declare import needs_tensor
 from pullback.ops.functions.creation import ones, tensor, zeros
 
 
-def _ones(shape: Any, dtype: Any, device: Any) -> Tensor:
-    return ones(shape, dtype=dtype, device=device).requires_grad_()
-
-
-def _zeros(shape: Any, dtype: Any, device: Any) -> Tensor:
-    return zeros(shape, dtype=dtype, device=device).requires_grad_()
+def _parameters_of(dtype: Any, device: Any) -> dict[str, Any]:
+    return {"dtype": dtype, "device": device, "requires_grad": True}
 
 
 class LayerNorm(Module):
@@ -50,9 +46,9 @@ class LayerNorm(Module):
         dtype: Any = None,
     ) -> None:
         self.normalized_shape, self.eps = _lengths(normalized_shape), eps
-        shape = self.normalized_shape
-        self.weight = _ones(shape, dtype, device) if elementwise_affine else None
-        self.bias = _zeros(shape, dtype, device) if elementwise_affine and bias else None
+        shape, of = self.normalized_shape, _parameters_of(dtype, device)
+        self.weight = ones(shape, **of) if elementwise_affine else None
+        self.bias = zeros(shape, **of) if elementwise_affine and bias else None
 
     def forward(self, input: Any) -> Tensor:
         """Return the normalized input."""
@@ -95,7 +91,8 @@ class RMSNorm(Module):
         dtype: Any = None,
     ) -> None:
         self.normalized_shape, self.eps = _lengths(normalized_shape), eps
-        self.weight = _ones(self.normalized_shape, dtype, device) if elementwise_affine else None
+        of = _parameters_of(dtype, device)
+        self.weight = ones(self.normalized_shape, **of) if elementwise_affine else None
 
     def forward(self, input: Any) -> Tensor:
         """Return the normalized input."""
@@ -134,8 +131,9 @@ class GroupNorm(Module):
         dtype: Any = None,
     ) -> None:
         self.num_groups, self.num_channels, self.eps = num_groups, num_channels, eps
-        self.weight = _ones((num_channels,), dtype, device) if affine else None
-        self.bias = _zeros((num_channels,), dtype, device) if affine else None
+        of = _parameters_of(dtype, device)
+        self.weight = ones(num_channels, **of) if affine else None
+        self.bias = zeros(num_channels, **of) if affine else None
 
     def forward(self, input: Any) -> Tensor:
         """Return the normalized input."""
@@ -165,9 +163,10 @@ class _BatchNorm(Module):
         dtype: Any = None,
     ) -> None:
         self.num_features, self.eps, self.momentum = num_features, eps, momentum
-        shape, of = (num_features,), {"dtype": dtype, "device": device}
-        self.weight = _ones(shape, dtype, device) if affine else None
-        self.bias = _zeros(shape, dtype, device) if affine else None
+        shape, of = (num_features,), _parameters_of(dtype, device)
+        self.weight = ones(shape, **of) if affine else None
+        self.bias = zeros(shape, **of) if affine else None
+        of = {"dtype": dtype, "device": device}
         tracks = track_running_stats
         self.register_buffer("running_mean", zeros(shape, **of) if tracks else None)
         self.register_buffer("running_var", ones(shape, **of) if tracks else None)

@@ -8,7 +8,6 @@ part of the graph, through a clone.
 
 from __future__ import annotations
 
-import difflib
 import functools
 import inspect
 from collections.abc import Callable, Sequence
@@ -21,7 +20,14 @@ from pullback.core.custom.pytree import flatten, named_leaves, unflatten
 from pullback.core.function.dispatch import wrap_in
 from pullback.core.tensor.tensor import Tensor, box, new_leaf
 from pullback.core.tensor.versions import shared_counter
-from pullback.errors import ArgumentError, ArgumentTypeError, AutogradError, DTypeError, compose
+from pullback.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    AutogradError,
+    DTypeError,
+    compose,
+    nearest,
+)
 from pullback.numpy_protocol.tensor import NumPyTensor
 from pullback.ops.functions.creation import asarray
 from pullback.ops.primitives.conversion import clone
@@ -183,9 +189,9 @@ def _named(
     if name in named:
         raise ArgumentError(compose(api, required, "none in this call", hint="give it in the call"))
     names = list(dict.fromkeys([*named, *kwargs]))
-    near = difflib.get_close_matches(name, names, n=1)
+    near = nearest(name, names)
     came = f"a function of {', '.join(names)}" if names else "a function without named parameters"
-    hint = f"did you mean {near[0]!r}?" if near else "argnum takes a position as well"
+    hint = f"did you mean {near!r}?" if near else "argnum takes a position as well"
     raise ArgumentError(compose(api, required, came, hint=hint))
 
 
