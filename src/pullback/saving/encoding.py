@@ -68,7 +68,7 @@ class Encoder:
         parts = {f"{name}.real": array.real, f"{name}.imag": array.imag}
         for key, part in (parts if is_complex else {name: array}).items():
             # In one block, as the format is written from memory as it lies; 0-d stays 0-d.
-            native = part.astype(part.dtype.newbyteorder("<"), order="C", copy=True)
+            native = np.asarray(part, part.dtype.newbyteorder("<"), order="C")
             assert native.flags.c_contiguous  # else numbers would be written in another order
             self.arrays[key] = native
         return [name, array.dtype.str]
