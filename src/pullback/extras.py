@@ -30,5 +30,5 @@ def optional(api: str, module: str, name: str, extra: str) -> Any:
     try:
         return importlib.import_module(module)
     except ImportError as error:
-        hint = f"pip install pullback[{extra}]"
+        hint = f"pip install 'pullback[{extra}]'"
         raise MissingExtraError(compose(api, f"{name} required", str(error), hint=hint)) from None

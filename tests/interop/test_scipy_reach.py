@@ -99,7 +99,7 @@ except ImportError as error:
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert "pullback.interop.scipy: SciPy required" in done.stdout, done.stderr
-    assert "pip install pullback[scipy]" in done.stdout
+    assert "pip install 'pullback[scipy]'" in done.stdout
 
 
 def test_a_bridge_that_is_not_there_is_an_error_that_lists_those_that_are():

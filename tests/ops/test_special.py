@@ -33,7 +33,7 @@ def no_scipy(monkeypatch):
 def test_without_scipy_an_error_names_the_extra(name):
     with pytest.raises(MissingExtraError, match=r"SciPy required") as caught:
         operator.attrgetter(name)(pb)(pb.tensor([0.5]))
-    assert "pip install pullback[scipy]" in str(caught.value)
+    assert "pip install 'pullback[scipy]'" in str(caught.value)
     assert isinstance(caught.value, ImportError)
 
 

@@ -102,7 +102,7 @@ def test_progress_ends_when_the_function_raises(capsys):
 
 def test_progress_without_tqdm_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "tqdm", None)
-    with pytest.raises(pb.errors.MissingExtraError, match=r"pip install pullback\[progress\]"):
+    with pytest.raises(pb.errors.MissingExtraError, match=r"pip install 'pullback\[progress\]'"):
         minimize(cost, START, progress=True)
     minimize(cost, START)
 
@@ -110,6 +110,6 @@ def test_progress_without_tqdm_names_the_extra(monkeypatch):
 def test_without_scipy_the_error_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "scipy.optimize", None)
     for call in (minimize, pb.optimize.root, pb.optimize.least_squares):
-        text = rf"{call.__name__}: SciPy required.*\nhint: pip install pullback\[scipy\]"
+        text = rf"{call.__name__}: SciPy required.*\nhint: pip install 'pullback\[scipy\]'"
         with pytest.raises(pb.errors.MissingExtraError, match=text):
             call(cost, START)

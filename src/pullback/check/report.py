@@ -9,7 +9,6 @@ import dataclasses
 import enum
 import functools
 import html
-import importlib
 import io
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -18,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from pullback.check.values import Array
-from pullback.errors import MissingExtraError
+from pullback.extras import optional
 
 RIGHT, WRONG, UNCHECKED = "right", "wrong", "not checked"  # what is said of an operation
 
@@ -305,12 +304,7 @@ class Report:
         matplotlib.figure.Figure
             A notebook shows it. `MissingExtraError` is raised where Matplotlib is not installed.
         """
-        try:
-            figures = importlib.import_module("matplotlib.figure")
-        except ImportError:
-            raise MissingExtraError(
-                "Report.plot: Matplotlib is required.\nhint: pip install 'pullback[plot]'"
-            ) from None
+        figures = optional("Report.plot", "matplotlib.figure", "Matplotlib", "plot")
         shown = [f for f in self.failures if f.expected is not None and f.expected.size]
         figure = figures.Figure(figsize=(9.0, 3.6 * max(1, len(shown))), layout="constrained")
         figure._repr_png_ = functools.partial(_as_png, figure)  # shown once, with pyplot or without

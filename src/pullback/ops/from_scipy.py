@@ -1,6 +1,6 @@
 """How a function of SciPy's becomes an operation: its values are SciPy's, the rules are declared.
 
-They need ``pip install pullback[scipy]``; on a GPU they are CuPy's. The functions are of real
+They need ``pip install 'pullback[scipy]'``; on a GPU they are CuPy's. The functions are of real
 numbers, and refuse complex ones.
 """
 

@@ -19,7 +19,8 @@ from pullback.check.inputs.arguments import Inputs, bounds, draw, shape_of
 from pullback.check.inputs.shape_text import KINDS, ArgumentSpec, parse
 from pullback.check.properties.arrays import layouts_of
 from pullback.core.tensor.tensor import Tensor, box
-from pullback.errors import ArgumentError, ArgumentTypeError, MissingExtraError
+from pullback.errors import ArgumentError, ArgumentTypeError
+from pullback.extras import optional
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
@@ -212,14 +213,8 @@ def _tensor(draw: Any, st: Any, arrays: Any, layouts: bool, requires_grad: bool)
 # -- the search ------------------------------------------------------------------------------------
 def hypothesis_for(api: str) -> Any:
     """Import Hypothesis for a function of the public API."""
-    try:
-        hypothesis = importlib.import_module("hypothesis")
-        importlib.import_module("hypothesis.extra.numpy")
-    except ImportError:
-        raise MissingExtraError(
-            f"{api}: Hypothesis is required.\nhint: pip install 'pullback[test]'"
-        ) from None
-    return hypothesis
+    optional(api, "hypothesis.extra.numpy", "Hypothesis", "test")
+    return importlib.import_module("hypothesis")
 
 
 def is_strategy(value: Any) -> bool:

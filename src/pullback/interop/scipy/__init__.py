@@ -12,7 +12,7 @@ from pullback.errors import MissingExtraError, compose
 try:
     import scipy as _scipy  # noqa: F401  (is it there?)
 except ImportError as _error:
-    _hint = "pip install pullback[scipy]"
+    _hint = "pip install 'pullback[scipy]'"
     raise MissingExtraError(
         compose("pullback.interop.scipy", "SciPy required", str(_error), hint=_hint)
     ) from None

@@ -1,6 +1,6 @@
 """Error functions, the normal distribution and others, element by element.
 
-The values are SciPy's (``pip install pullback[scipy]``), CuPy's on a GPU; `logit` and `sinc` need
+The values are SciPy's (``pip install 'pullback[scipy]'``), CuPy's on a GPU; `logit` and `sinc` need
 neither. All but `sinc` refuse complex numbers. Each rule multiplies the gradient ``g`` by the
 derivative, written in declared functions, so that second derivatives follow. Derivatives:
 https://dlmf.nist.gov, chapter 7.
