@@ -178,7 +178,8 @@ class Subject:
     def settings(self) -> list[tuple[str, Any]]:
         """Return the arguments that are no arrays, and the defaults left as they are, by name."""
         found = dict(zip(self.labels, self.leaves, strict=True))
-        given, empty = {label.split("[")[0] for label in found}, inspect.Parameter.empty
+        args, kwargs = self.call
+        given, empty = {*[*self.defaults][: len(args)], *kwargs}, inspect.Parameter.empty
         left = {n: v for n, v in self.defaults.items() if n not in given and v is not empty}
         return [(n, v) for n, v in (found | left).items() if not holds_numbers(v)]
 
@@ -377,14 +378,4 @@ def labels_of(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, A
             names.append(p.name)
     names += [f"input {i}" for i in range(len(names), len(args))]
     named = [*zip(names, args, strict=False), *kwargs.items()]
-    return [label for name, value in named for label in _paths(name, value)]
-
-
-def _paths(name: str, value: Any) -> Iterator[str]:
-    """Yield a name for each leaf of an argument."""
-    items = tree.children(value)
-    if items is None:
-        yield name
-        return
-    for key, item in items:
-        yield from _paths(f"{name}[{key!r}]", item)
+    return [label for name, value in named for label, _ in tree.named_leaves(name, value)]

@@ -44,7 +44,6 @@ def not_linear(e: Evidence, i: int) -> Cause | None:
     if e.matches(doubled, 2 * got) and e.matches(negated, -got):
         return None
     more = ": it is multiplied by it twice" if e.matches(doubled, 4 * got) else ""
-    more = ": only its sign or direction counts" if e.matches(doubled, got) else more
     return Cause("nonlinear", f"{name} is not linear in grad_output{more}")
 
 

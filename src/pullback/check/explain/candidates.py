@@ -273,12 +273,6 @@ def terms(e: Evidence, i: int, look: Evidence) -> Candidates:
             shares = np.sum(off * q, axis, keepdims=True) / np.sum(q * q, axis, keepdims=True)
             cause = Cause("missing-term", f"{text} {kind} along axis {axis}", _CONSTANT)
             yield right + shares * q, cause
-    for k, g in enumerate(look.seeds):
-        for axis, index in enumerate(np.indices(g.shape)):
-            for place, word in ((0, "first"), (g.shape[axis] - 1, "last")):
-                missing = f"{name} ignores the {word} elements of output {k} along axis {axis}"
-                used = {k: np.where(index == place, 0, g)}
-                yield look.given(i, used), Cause("missing-term", missing, _PLACES)
     for g in itertools.chain(*(aligned(seed, shape) for seed in look.seeds)):
         for (words, q), (sign, power) in itertools.product(known, (("*", 1), ("/", -1))):
             c = _simple(off, -g * q**power)

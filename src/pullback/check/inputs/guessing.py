@@ -112,8 +112,6 @@ def _used(uses: set[str]) -> list[Specs]:
         return [_ARRAY, _SCALAR]
     if uses & {Use.INDEX, Use.OVERWRITTEN}:
         return [_INDEX, _MASK, _ARRAY, *_values(2)]
-    if Use.UNGIVEN in uses and not tensor and Use.ARRAY not in uses:
-        return [*numbers, *arrays]
     return arrays if tensor else [*arrays, *numbers]
 
 

@@ -107,7 +107,7 @@ def _others(
         shapes = {tuple(a.shape for a in results_of(fn, call)) for call in calls}
         signed = (-value,) * (len(shapes) == 1)  # neither a length nor a step
         fewer = (3, -1) if value == 0 else (value - 1,) * (value > 1) + signed
-        return [n for n in (value + 1, *fewer) if not _stands_apart(value, n, inputs)]
+        return [value + 1, *fewer]
     if isinstance(value, float) and np.isfinite(value):
         return _floats(value)
     if isinstance(value, (tuple, list)):
@@ -117,14 +117,6 @@ def _others(
 
 def _arrays(inputs: Inputs) -> list[Array]:
     return [host(v) for v in (*inputs.args, *inputs.kwargs.values()) if holds_numbers(v)]
-
-
-def _stands_apart(value: int, other: int, inputs: Inputs) -> bool:
-    """Return whether a number is none of the indices of a call, and another one would be."""
-    lists = [np.array(v) for v in inputs.args if isinstance(v, list) and {*map(type, v)} == {int}]
-    whole = [a.ravel() for a in (*_arrays(inputs), *lists) if a.dtype.kind in "iu"]
-    indices = {int(n) for n in np.concatenate(whole)} if whole else set()
-    return bool(indices) and value not in indices and (other in indices or other < 0)
 
 
 def _floats(value: float) -> tuple[float, ...]:

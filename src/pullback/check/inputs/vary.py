@@ -52,22 +52,15 @@ def vary(fn: Callable[..., Any], inputs: Inputs, seed: int = 0) -> Iterator[tupl
         chosen: dict[str, Change] = {}
         for k in rng.permutation(len(settings))[:count]:
             chosen.setdefault(settings[k].name, settings[k])
-        numbers = _numbers([inputs, *(change.put(inputs) for change in chosen.values())])
         others, drawn = [], dict[str, Array]()
         for name, drawer in drawers.items():
-            other = drawer(numbers, drawn) if rng.random() < _OFTEN else None
+            other = drawer(drawn) if rng.random() < _OFTEN else None
             if other is not None and name not in chosen:
                 drawn[name] = other
                 what = f"{_difference(drawer.array, other)} `{name}`"
                 others.append(Change(what, name, partial(replaced, fn, name, other)))
         if chosen or others:
             yield (*chosen.values(), *others)
-
-
-def _numbers(calls: Sequence[Inputs]) -> list[float]:
-    """Return the numbers among the settings of some calls."""
-    values = [v for call in calls for v in (*call.args, *call.kwargs.values())]
-    return [float(v) for v in values if type(v) in (int, float) and np.isfinite(v)]
 
 
 def _difference(own: Array, other: Array) -> str:
@@ -182,7 +175,7 @@ class Drawer:
         like = array.shape, array.dtype
         self.peers = {name: a for name, a in others.items() if (a.shape, a.dtype) == like}
 
-    def __call__(self, numbers: Sequence[float], drawn: Mapping[str, Array]) -> Array | None:
+    def __call__(self, drawn: Mapping[str, Array]) -> Array | None:
         """Return other values beside those drawn so far, None where they stay as they are."""
         array, kind = self.array, self.array.dtype.kind
         if kind == "f" and not np.isfinite(array).all():
@@ -197,7 +190,7 @@ class Drawer:
             elif kind == "c":
                 other = array * np.exp(1j * self.rng.normal(size=array.shape))
             else:
-                other = self._real(numbers)
+                other = self._real()
                 other = self._equal(other, drawn) if self.rng.random() < _SOMETIMES else other
             other = np.asarray(other).astype(array.dtype)
         empty = kind == "b" and (other.all() or not other.any())  # of nothing, a mean is undefined
@@ -228,7 +221,7 @@ class Drawer:
         large = np.asarray(drawn * (np.abs(array).max() / np.abs(drawn).max()))
         return large if domain.holds(large) else drawn
 
-    def _real(self, numbers: Sequence[float]) -> Array:
+    def _real(self) -> Array:
         """Return real values of another order, size, place or sign."""
         array, rng = self.array, self.rng
         other = rng.permuted(array) if rng.random() < 0.5 else array
@@ -243,10 +236,7 @@ class Drawer:
             other = other * (_FAR if rng.random() < _SELDOM else 10.0 ** rng.uniform(-1.5, 1.5))
         if not one and rng.random() < 0.4:
             spread = float(np.ptp(array)) or float(np.abs(array).max()) or 1.0
-            by = spread * rng.uniform(-1.0, 1.0)
-            if numbers and rng.random() < 0.3:
-                by = rng.choice(numbers) - float(other.mean())
-            other = other + by
+            other = other + spread * rng.uniform(-1.0, 1.0)
         if self.low < 0 < self.high and rng.random() < 0.3:  # all of one sign, or of both
             signs = rng.choice([-1.0, 1.0], array.shape)
             other = np.abs(other) * (signs.flat[0] if rng.random() < 0.4 else signs)
