@@ -128,10 +128,8 @@ def check_op(
     def run(options: Options) -> Report:
         return Runner(fn, options, kwargs or {}).report(inputs)
 
-    options = Options(
-        seed, fast, only, skip, rtol, atol or 0, time_limit, surrogate, order, ignore or {}, repair
-    )
-    return _judged("check_op", fn, run, options, raise_exception, allow_unchecked)
+    chosen = seed, fast, only, skip, rtol, atol, time_limit, surrogate, order, ignore, repair
+    return _judged("check_op", fn, run, chosen, raise_exception, allow_unchecked)
 
 
 def gradcheck(
@@ -190,10 +188,8 @@ def gradcheck(
     def run(options: Options) -> Report:
         return check(Subject(fn, given.args, given.kwargs, surrogate), options)
 
-    options = Options(
-        seed, fast, only, skip, rtol, atol or 0, time_limit, surrogate, order, ignore or {}, repair
-    )
-    return _judged("gradcheck", fn, run, options, raise_exception, allow_unchecked)
+    chosen = seed, fast, only, skip, rtol, atol, time_limit, surrogate, order, ignore, repair
+    return _judged("gradcheck", fn, run, chosen, raise_exception, allow_unchecked)
 
 
 def validated(api: str, options: Options) -> Options:
@@ -211,7 +207,7 @@ def validated(api: str, options: Options) -> Options:
         fits = value is None or (isinstance(value, (int, float)) and value >= 0)
         require(role, "a number from 0 on", fits)
     require("order", "1 or 2", options.order in (1, 2))
-    reasons = options.ignore
+    reasons = options.ignore or {}
     require("ignore", "a dict of reasons by the names of parts", isinstance(reasons, Mapping))
     for role, chosen in (("only", options.only or ()), ("skip", options.skip), ("ignore", reasons)):
         fits = isinstance(chosen, Iterable) and not isinstance(chosen, str)
@@ -229,21 +225,22 @@ def validated(api: str, options: Options) -> Options:
                 f'ignore={{"{name}": "the reason"}}.'
             )
     order = 2 if "second_order" in (options.only or ()) else options.order
+    options = dataclasses.replace(options, seed=int(seed), order=order, ignore=reasons)
     repair = options.repair and not options.fast
-    return dataclasses.replace(options, seed=int(seed), order=order, repair=repair)
+    return dataclasses.replace(options, repair=repair, atol=options.atol or 0)
 
 
 def _judged(
     api: str,
     fn: Callable[..., Any],
     run: Callable[[Options], Report],
-    options: Options,
+    chosen: tuple[Any, ...],
     raise_exception: bool,
     allow_unchecked: bool,
 ) -> Report:
     """Return the report of a check; raise, or warn, unless its outcome is that all is right."""
     __tracebackhide__ = True  # pytest shows the line that called the checker
-    options = validated(api, options)
+    options = validated(api, Options(*chosen))
     usual = _USUAL if options.only is None else float("inf")  # what is named is not left out
     mode = STATE.get()
     try:

@@ -280,8 +280,7 @@ class Report:
         found = "".join(f"<pre>{html.escape(text)}</pre>" for text in self.findings)
         lines = ["".join(f"<td>{html.escape(cell)}</td>" for cell in row) for row in self._rows()]
         table = "".join(f"<tr>{line}</tr>" for line in lines)
-        head = f"<b>{html.escape(self.headline)}</b>"
-        shown = f"<div>{head}{found}<table>{table}</table></div>"
+        shown = f"<div><b>{html.escape(self.headline)}</b>{found}<table>{table}</table></div>"
         return {"text/plain": str(self), "text/html": shown}
 
     def as_dict(self) -> dict[str, Any]:

@@ -48,7 +48,6 @@ from pullback.errors import ArgumentError
 
 # The parts that depend on the values: further sets of inputs run only these.
 OF_VALUES = ("first", "masks")
-_CALLS = 8  # of which two of a random operation differ
 
 
 def check(subject: Subject, options: Options, among: Sequence[str] = ()) -> Report:
@@ -176,7 +175,7 @@ class Runner:
         return Report(name, self.options.seed, unchecked=[Unchecked(f"`{name}`", why, hint)])
 
     def _is_random(self, inputs: Inputs) -> bool:
-        return len({repr(results_of(self.fn, inputs)) for _ in range(_CALLS)}) > 1
+        return len({repr(results_of(self.fn, inputs)) for _ in range(8)}) > 1
 
     def _described(self, inputs: Inputs) -> Report:
         """Check inputs that nobody passed, and describe them in the report."""

@@ -76,11 +76,9 @@ def mode(x, near: Literal["near", "far"] = "near"):
         (lambda x, axis: x.cumsum(axis), (X, 1), ["`axis` = -1", "`axis` = 0", "`axis` = -2"]),
         (lambda x, axes=(0, 1): x.permute(axes), (X,), ["`axes` = (1, 0)"]),
         (lambda x, keep=False: x.sum(0, keepdim=keep), (X,), ["`keep` = True"]),
-        (lambda x, by=2.0: x * by, (X,), ["`by` = 3.0"]),
         (lambda x, by=2.0: x * by, (X, 5.0), ["`by` = 7.5"]),
         (lambda x, by=0.0: x * by, (X,), ["`by` = 0.35"]),
         (lambda x, n=2: x * n, (X,), ["`n` = 3", "`n` = 1", "`n` = -2"]),
-        (lambda x, n=2: x[::n], (X,), ["`n` = 3", "`n` = 1"]),
         (lambda x, n=(): x * (1 + sum(n)), (X,), ["`n` = (0,)", "`n` = (1,)", "`n` = (0, 1)"]),
         (lambda x, way="log": x.log() if way == "log" else x, (abs(X),), ["`way` = 'other'"]),
         (lambda x, way="plain": -x if way == "plain" else x.log(), (X,), ["`way` = 'other'"]),
@@ -103,6 +101,11 @@ def test_a_setting_is_varied_by_its_type(fn, args, expected):
     assert [what.partition(" in place")[0] for what in settings(fn, *args)][: len(expected)] == (
         expected
     )
+
+
+def test_a_step_and_a_count_are_not_varied_to_negative_numbers():
+    for fn in (lambda x, n=2: x[::n], lambda x, n=2: x * 2.0 ** len(range(n))):
+        assert [what[:7] for what in settings(fn, X)] == ["`n` = 3", "`n` = 1"]
 
 
 # -- values ----------------------------------------------------------------------------------------

@@ -103,11 +103,11 @@ def _others(
             results_of(fn, inputs), results_of(fn, _put(fn, name, other_end, inputs))
         ):  # it is an axis
             return [other_end, *range(rank), *range(-rank, 0)]
-        calls = [_put(fn, name, n, inputs) for n in (value, 0, -value)]
-        shapes = {tuple(a.shape for a in results_of(fn, call)) for call in calls}
-        signed = (-value,) * (len(shapes) == 1)  # neither a length nor a step
+        runs = [results_of(fn, _put(fn, name, n, inputs)) for n in (value, 0, -value)]
+        shapes = {tuple(a.shape for a in run) for run in runs}
+        signed = (-value,) * (len(shapes) == 1 and not _same(*runs[1:]))  # no length, step or count
         fewer = (3, -1) if value == 0 else (value - 1,) * (value > 1) + signed
-        return [value + 1, *fewer]
+        return [n for n in (value + 1, *fewer) if not _stands_apart(value, n, inputs)]
     if isinstance(value, float) and np.isfinite(value):
         return _floats(value)
     if isinstance(value, (tuple, list)):
@@ -117,6 +117,14 @@ def _others(
 
 def _arrays(inputs: Inputs) -> list[Array]:
     return [host(v) for v in (*inputs.args, *inputs.kwargs.values()) if holds_numbers(v)]
+
+
+def _stands_apart(value: int, other: int, inputs: Inputs) -> bool:
+    """Return whether a number is none of the indices of a call, and another one would be."""
+    lists = [np.array(v) for v in inputs.args if isinstance(v, list) and {*map(type, v)} == {int}]
+    whole = [a.ravel() for a in (*_arrays(inputs), *lists) if a.dtype.kind in "iu"]
+    indices = {int(n) for n in np.concatenate(whole)} if whole else set()
+    return bool(indices) and value not in indices and (other in indices or other < 0)
 
 
 def _floats(value: float) -> tuple[float, ...]:

@@ -169,10 +169,7 @@ def dtypes(session: Session) -> Iterator[Variant]:
             hint = "an intermediate overflows: write it so that none is larger than the result"
             finite = partial(_expected_where_finite, found)
             yield found._replace(run=finite, wrong="is not finite", hint=hint)
-            hint = (
-                "cancellation, or another formula than for float64? write it without differences "
-                "of nearly equal numbers"
-            )
+            hint = "cancellation, or another formula than for float64? subtract no near numbers"
             yield found._replace(cause="cancellation", hint=hint)
 
 
