@@ -360,3 +360,46 @@ def test_the_source_of_a_composition_is_its_own(capsys):
 def test_what_is_no_operation_has_no_source(name, capsys):
     assert main(["source", name]) == 2
     assert capsys.readouterr().err.startswith("source: ")
+
+
+# ---------------------------------------------------------------------- view
+TRAIN = """
+import pullback as pb
+w = pb.tensor([1.0, 2.0], requires_grad=True)
+loss = (w * w).sum()
+if __name__ == "__main__":
+    loss.backward()
+"""
+
+
+def test_view_runs_a_script_and_writes_the_page_of_a_variables_graph(tmp_path, capsys):
+    script, page = tmp_path / "train.py", tmp_path / "g.html"
+    script.write_text(TRAIN)
+    assert main(["view", f"{script}:loss", "--output", str(page)]) == 0
+    shown = capsys.readouterr().out.splitlines()
+    assert shown[0].startswith("graph of 2 nodes and 1 leaf: ")
+    assert shown[1] == "  leaves: w (2,)"
+    assert "Graph" in page.read_text("utf-8")
+
+
+def test_view_opens_a_browser_unless_a_file_is_named(tmp_path, monkeypatch, capsys):
+    opened = []
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    (tmp_path / "train.py").write_text(TRAIN)
+    assert main(["view", f"{tmp_path / 'train.py'}:loss"]) == 0
+    assert len(opened) == 1
+
+
+@pytest.mark.parametrize(
+    ("target", "said"),
+    [
+        ("train.py:los", "a tensor of train.py required, got los; the tensors are: w, loss"),
+        ("train.py", "script.py:name required, got train.py"),
+        ("absent.py:loss", "script.py:name required, got absent.py:loss"),
+    ],
+)
+def test_view_says_what_a_target_has_to_be(target, said, tmp_path, monkeypatch, capsys):
+    (tmp_path / "train.py").write_text(TRAIN)
+    monkeypatch.chdir(tmp_path)
+    assert main(["view", target]) == 2
+    assert said in capsys.readouterr().err

@@ -53,6 +53,7 @@ ARRAY_LIBRARIES = {
 MAY_IMPORT_ARRAY_LIBRARIES = {"arrays", "interop", "compat"}
 # NumPy beside arrays/ only here, each for the reason given.
 MAY_IMPORT_NUMPY = {
+    "inspect/folding.py": "sequences of operations are compared as arrays of numbers",
     "data/batches.py": "which rows a batch has is drawn by NumPy",
     "saving/encoding.py": "files hold NumPy's arrays, and its generators have states",
     "saving/files.py": "files hold NumPy's arrays",

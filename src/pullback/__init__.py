@@ -151,7 +151,8 @@ bool = _DTYPES["bool"]
 _MODULES = {autograd, check, cuda, errors, fft, implicit, interop, linalg, nn, optim, optimize,
     special, surrogate}
 # Loaded at first use.
-_LATER = {"compat": "compat", "data": "data", "load": "saving", "plot": "plot", "save": "saving",
+_LATER = {"compat": "compat", "data": "data", "inspect": "inspect",
+    "load": "saving", "plot": "plot", "save": "saving",
     "saving": "saving"}
 _DUNDERS = {"__array_api_version__", "__array_namespace_info__", "__version__"}
 __all__ = sorted(_DUNDERS.union(_LATER, (

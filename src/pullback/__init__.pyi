@@ -505,6 +505,7 @@ uint64: DType
 bool: DType
 from pullback import compat as compat
 from pullback import data as data
+from pullback import inspect as inspect
 from pullback.saving import load as load
 from pullback import plot as plot
 from pullback.saving import save as save

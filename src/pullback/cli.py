@@ -1,7 +1,8 @@
-"""The command line: ``pullback check module_or_file[:op]``, ``pullback source name``.
+"""The command line: ``pullback check module_or_file``, ``source name``, ``view script.py:name``.
 
-Owns arguments, what is printed and the exit code; knows nothing of how gradients are checked. Rich
-draws the output, and is loaded only for that: ``--json`` does not need it.
+Owns arguments, what is printed and the exit code; knows nothing of how gradients are checked, nor
+of how graphs are read. Rich draws the output of ``check``, and is loaded only for that: ``--json``
+does not need it.
 """
 
 from __future__ import annotations
@@ -12,10 +13,12 @@ import dataclasses
 import itertools
 import json
 import operator
+import runpy
 import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import pullback
@@ -28,10 +31,13 @@ from pullback.check.discovery import (
     Problem,
     check_operation,
     discover,
+    split,
 )
 from pullback.check.report import RIGHT, UNCHECKED, WRONG, Options, Report, Status, indented
 from pullback.core.custom.source import source
+from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, AutogradError, MissingExtraError, compose
+from pullback.inspect.reading import graph, record
 
 REFUSED = "inputs refused"
 ALL_RIGHT, SOMETHING_WRONG, INCOMPLETE = 0, 1, 2
@@ -108,7 +114,44 @@ def _parser() -> argparse.ArgumentParser:
     text = "a name in pullback, such as mul or linalg.det, or ops.py:name, package.module:name"
     add.add_argument("name", help=text)
     add.set_defaults(run=_source)
+    _add_view(
+        commands.add_parser(
+            "view",
+            help="run a script and show the graph of one of its variables",
+            description="Run a script, noting lines, times and values, and open the graph of one "
+            "of its variables in a browser.",
+        )
+    )
     return parser
+
+
+def _add_view(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(run=_view)
+    parser.add_argument("target", help="script.py:name, where name is a tensor of the script")
+    text = "write the page to a file, and open no browser"
+    parser.add_argument("-o", "--output", metavar="FILE", help=text)
+
+
+def _view(options: argparse.Namespace) -> int:
+    """Run a script, and show the graph of one of its variables."""
+    path, name = split(options.target)
+    if not name or not Path(path).is_file():
+        hint = "pullback view train.py:loss"
+        raise ArgumentError(compose("view", "script.py:name required", options.target, hint=hint))
+    with record():
+        variables = runpy.run_path(path, run_name="__main__")
+    if not isinstance(variables.get(name), Tensor):
+        tensors = [key for key, value in variables.items() if isinstance(value, Tensor)]
+        came = f"{name}; the tensors are: {', '.join(tensors) or 'none'}"
+        raise ArgumentError(compose("view", f"a tensor of {path} required", came))
+    own = {key: value for key, value in variables.items() if not key.startswith("__")}
+    found = graph(variables[name], names=own)
+    print(found)
+    if options.output:
+        found.save(options.output)
+    else:
+        found.show()
+    return 0
 
 
 def _source(options: argparse.Namespace) -> int:

@@ -59,10 +59,10 @@ def children(value: Any) -> Iterator[tuple[Any, Any]]:
     if isinstance(value, (list, tuple)):
         fields = getattr(value, "_fields", range(len(value)))
         return zip(fields, value, strict=True)
-    if dataclasses.is_dataclass(value):
-        return ((f.name, getattr(value, f.name, None)) for f in dataclasses.fields(value))
     if type(value).__module__.partition(".")[0] in _NOT_ENTERED:
         return iter(())
+    if dataclasses.is_dataclass(value):
+        return ((f.name, getattr(value, f.name, None)) for f in dataclasses.fields(value))
     return iter(_attributes(value))
 
 

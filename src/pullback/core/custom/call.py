@@ -88,12 +88,14 @@ class Call(NamedTuple):
             edges = ()  # nothing is recorded
         ctx = forward_context(self.op, self.arguments, edges or (None,) * len(detached))
         epoch = EPOCH[0]
+        if (observer := self.mode.observer) is not None:
+            observer.begins(self.op.name)
         try:
             STATE.set(in_forward(self.mode))
             result = self._run_forward(ctx)
         finally:
             STATE.set(self.mode)
-        if (observer := self.mode.observer) is not None:
+        if observer is not None:
             self._show(observer, ctx, result)
         if not (EPOCH[0] == epoch and _is_ordinary(result, detached, ctx)):
             call = self if edges else self._replace(edges=())

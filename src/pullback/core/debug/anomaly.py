@@ -41,6 +41,11 @@ class CallSite(NamedTuple):
     code: CodeType
     instruction: int
 
+    @property
+    def line(self) -> int | None:
+        """The number of the line in its file."""
+        return next(itertools.islice(self.code.co_positions(), self.instruction // 2, None))[0]
+
     def __str__(self) -> str:
         """Return the line as a traceback shows it."""
         places = itertools.islice(self.code.co_positions(), self.instruction // 2, None)

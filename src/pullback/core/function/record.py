@@ -59,7 +59,9 @@ from pullback.errors import (
 def apply(op: Primitive, args: Sequence[Any], settings: dict[str, Any]) -> Any:
     """Run `op` on tensors, arrays and Python scalars, and record it where a gradient is needed."""
     tensors, library = coerce(op, args)
-    arrays = [t._data for t in tensors]
+    arrays, mode = [t._data for t in tensors], STATE.get()
+    if mode.observer is not None:
+        mode.observer.begins(op.name)
     try:
         if library.run is None:
             result = op.forward(library.xp, *arrays, **settings)
@@ -74,7 +76,6 @@ def apply(op: Primitive, args: Sequence[Any], settings: dict[str, Any]) -> Any:
         raise kernel_error(op, shown, error) from error
     cls = tensor_class(args)
     outs = [box(as_array(r), cls=cls) for r in (result if op.multi else (result,))]
-    mode = STATE.get()
     if mode.observer is not None:
         mode.observer.result(op.name, named(op, args), outs, settings, op.moves)
     if op.view:  # of the argument itself, where that was lifted too

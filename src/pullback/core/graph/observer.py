@@ -15,6 +15,9 @@ from pullback.core.graph.node import Node
 class Observer:
     """Is called at every operation and every step of backward; each method may raise."""
 
+    def begins(self, op: str) -> None:
+        """Look at the clock before the operation named `op` runs; an error may end it."""
+
     def result(
         self,
         op: str,

@@ -1,0 +1,200 @@
+"""What is noted of nodes while a program runs: lines, times, values and gradients.
+
+Owns the observer that `record` puts into the mode, and the facts it leaves with each node. Small
+arrays are copied and looked at when a graph is read; of larger ones the numbers are taken at once,
+in at most five passes over an array. Notes go with their nodes: nothing is kept alive.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+from weakref import ref
+
+from pullback.arrays import NUMPY, innermost, is_array, library_of
+from pullback.core.debug.anomaly import CallSite, call_site
+from pullback.core.graph.node import Node
+from pullback.core.graph.observer import Observer
+from pullback.core.tensor.tensor import Tensor
+
+_np = NUMPY.xp
+_ndarray = NUMPY.array_types[0]
+_SMALL = 64  # elements of an array that is copied and looked at later
+_KEY = "record"  # of a node's metadata
+
+
+class Facts:
+    """What was noted of one node."""
+
+    __slots__ = ("backward_seconds", "grad", "meta", "seconds", "site", "values")
+
+    def __init__(self, site: CallSite, seconds: float | None, meta: Any, values: Any) -> None:
+        self.site, self.seconds, self.meta, self.values = site, seconds, meta, values
+        self.grad: Any = None
+        self.backward_seconds: float | None = None
+
+
+def facts_of(node: Node) -> dict[str, Any]:
+    """Return what was noted of a node, by the names that `GraphNode` has for it."""
+    facts = None if node.extra is None else node.extra.metadata.get(_KEY)
+    if facts is None:
+        return {}
+    shape, dtype = facts.meta or (None, None)
+    low, high, bad = _numbers(facts.values, _extremes)
+    norm, bad_grads = _numbers(facts.grad, _norm)
+    found = {"shape": shape, "dtype": None if dtype is None else str(dtype)}
+    found |= {"line": _line_of(facts.site), "seconds": facts.seconds}
+    found |= {"backward_seconds": facts.backward_seconds, "grad_norm": norm, "min": low}
+    return found | {"max": high, "nan_count": bad, "grad_nan_count": bad_grads}
+
+
+@functools.lru_cache(maxsize=10_000)
+def _line_of(site: CallSite) -> str:
+    return f"{Path(site.code.co_filename).name}:{site.line}"
+
+
+# -- numbers ---------------------------------------------------------------------------------------
+def _kept(value: Any, look: Any) -> Any:
+    """Return what is kept to look at a value: a copy of a small array, else the numbers."""
+    array = value._data if isinstance(value, Tensor) else value
+    if array.__class__ is not _ndarray:
+        if not is_array(array):
+            return None
+        array = innermost(array)
+        array = library_of(array).to_numpy(array)
+    return array.copy() if array.size <= _SMALL else look(array)
+
+
+def _numbers(kept: Any, look: Any) -> tuple[Any, ...]:
+    """Return the numbers of what `_kept` kept, one or a list of several."""
+    if kept is None:
+        return (None,) * (3 if look is _extremes else 2)
+    if kept.__class__ is list:
+        return _merged([_numbers(each, look) for each in kept if each is not None], look)
+    found: tuple[Any, ...] = look(kept) if kept.__class__ is _ndarray else kept
+    return found
+
+
+def _merged(found: Sequence[tuple[Any, ...]], look: Any) -> tuple[Any, ...]:
+    found = [each for each in found if each[-1] is not None]
+    if not found:
+        return _numbers(None, look)
+    if look is _norm:
+        return math.hypot(*(norm for norm, _ in found)), sum(bad for _, bad in found)
+    lows, highs, bad = zip(*found, strict=True)
+    known = [x for x in lows if x is not None], [x for x in highs if x is not None]
+    return min(known[0], default=None), max(known[1], default=None), sum(bad)
+
+
+def _extremes(array: Any) -> tuple[float | None, float | None, int | None]:
+    """Return the least and the largest number that is none of NaN, and how many NaN there are."""
+    if array.dtype.kind not in "fciub":
+        return None, None, None
+    array = abs(array) if array.dtype.kind == "c" else array
+    if not array.size:
+        return None, None, 0
+    low, high = float(array.min()), float(array.max())
+    if low == low:
+        return low, high, 0
+    bad = _np.isnan(array)
+    count = int(bad.sum())
+    left = array[~bad] if count < array.size else None
+    return (None, None, count) if left is None else (float(left.min()), float(left.max()), count)
+
+
+def _norm(array: Any) -> tuple[float | None, int | None]:
+    """Return the norm of a gradient, and how many NaN it has."""
+    if array.dtype.kind not in "fc":
+        return None, None
+    norm = float(_np.sqrt(_np.vdot(array, array).real))
+    return norm, 0 if norm == norm else int(_np.isnan(array).sum())
+
+
+# -- the observer ----------------------------------------------------------------------------------
+class Recorder(Observer):
+    """Notes lines, times and values with the nodes; hands everything on to another observer."""
+
+    def __init__(self, outer: Observer | None) -> None:
+        self.outer = outer
+        self.nodes: list[ref[Node]] = []
+        self._begun: list[tuple[str, float]] = []  # operations that run: each within the last
+        self._seconds: float | None = None  # of the operation that ended last
+        self._entered = 0.0
+
+    def begins(self, op: str) -> None:
+        """Note when an operation begins."""
+        if self.outer is not None:
+            self.outer.begins(op)
+        self._begun.append((op, perf_counter()))
+
+    def result(
+        self,
+        op: str,
+        inputs: Sequence[tuple[str, Any]],
+        results: Iterable[Any],
+        settings: Mapping[str, Any] = {},
+        moves: bool = False,
+    ) -> None:
+        """Note how long an operation took; those that an error ended are forgotten."""
+        now, self._seconds = perf_counter(), None
+        for k in range(len(self._begun) - 1, -1, -1):
+            name, begun = self._begun[k]
+            if name == op:
+                self._seconds = now - begun
+                del self._begun[k:]
+                break
+        if self.outer is not None:
+            self.outer.result(op, inputs, results, settings, moves)
+
+    def recorded(self, node: Node, inputs: Sequence[Any], results: Sequence[Any]) -> None:
+        """Leave a node its line, its time, and what it made."""
+        if self.outer is not None:
+            self.outer.recorded(node, inputs, results)
+        kept = [_kept(each, _extremes) for each in results]
+        first = results[0]._data if results and isinstance(results[0], Tensor) else None
+        meta = None if first is None else (tuple(first.shape), first.dtype)
+        facts = Facts(call_site(), self._seconds, meta, kept[0] if len(kept) == 1 else kept)
+        node.extras().metadata[_KEY] = facts
+        self.nodes.append(ref(node))
+
+    def roots(self, api: str, name: str, roots: Sequence[Any], seeds: Sequence[Any]) -> None:
+        """Hand on what backward starts from."""
+        if self.outer is not None:
+            self.outer.roots(api, name, roots, seeds)
+
+    def arrived(self, node: Node, g: Any) -> None:
+        """Leave a node the gradient that arrived for its results."""
+        if node.extra is not None and (facts := node.extra.metadata.get(_KEY)) is not None:
+            grads = g if g.__class__ is list else [g]
+            kept = [_kept(each, _norm) for each in grads]
+            facts.grad = kept[0] if len(kept) == 1 else kept
+        if self.outer is not None:
+            self.outer.arrived(node, g)
+
+    def entering(self, node: Node, g: Any) -> None:
+        """Note when a node's rule begins."""
+        if self.outer is not None:
+            self.outer.entering(node, g)
+        self._entered = perf_counter()
+
+    def computed(self, node: Node, g: Any, grads: Sequence[Any]) -> None:
+        """Leave a node how long its rule took."""
+        seconds = perf_counter() - self._entered
+        if node.extra is not None and (facts := node.extra.metadata.get(_KEY)) is not None:
+            facts.backward_seconds = seconds
+        if self.outer is not None:
+            self.outer.computed(node, g, grads)
+
+    def failed(self, node: Node, error: Exception) -> None:
+        """Hand on an error."""
+        if self.outer is not None:
+            self.outer.failed(node, error)
+
+    def hooked(self, node: Node, grads: Sequence[Any]) -> None:
+        """Hand on what hooks gave back."""
+        if self.outer is not None:
+            self.outer.hooked(node, grads)

@@ -1,0 +1,129 @@
+"""What a graph saved, as a table: which operation keeps which array, the largest first."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from pullback.arrays import is_array
+from pullback.core.custom.context import saved_values
+from pullback.core.function.primitive import Primitive
+from pullback.core.graph.node import CustomNode, Node
+from pullback.core.tensor.saved import Packed
+from pullback.core.tensor.tensor import Tensor
+from pullback.errors import ArgumentTypeError, compose
+from pullback.inspect.formats import bytes_text
+from pullback.inspect.memory import nodes_of, owner_of, size_of
+from pullback.inspect.observing import facts_of
+
+_HEADS = ("operation", "name", "shape", "bytes", "line")
+
+
+class SavedValue(NamedTuple):
+    """One array that a node keeps for backward.
+
+    Attributes
+    ----------
+    operation, name : str
+        The node's name, and what its rule calls the array.
+    shape : tuple of int
+    bytes : int
+        What it keeps: of a view, those of the whole array.
+    line : str or None
+        The user's line, if the node was recorded within `record`.
+    """
+
+    operation: str
+    name: str
+    shape: tuple[int, ...]
+    bytes: int
+    line: str | None
+
+
+class SavedTable(tuple[SavedValue, ...]):
+    """Saved values, the largest first; prints as a table."""
+
+    __slots__ = ()
+
+    def _rows(self) -> list[tuple[str, ...]]:
+        return [
+            (v.operation, v.name, str(v.shape), bytes_text(v.bytes), v.line or "") for v in self
+        ]
+
+    def __repr__(self) -> str:
+        rows = [_HEADS, *self._rows()]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = ("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
+        return "\n".join(lines)
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        """Return what a notebook shows."""
+        head = "".join(f"<th>{each}</th>" for each in _HEADS)
+        cells = (("".join(f"<td>{html.escape(c)}</td>" for c in row)) for row in self._rows())
+        body = "".join(f"<tr>{row}</tr>" for row in cells)
+        return {"text/plain": repr(self), "text/html": f"<table><tr>{head}</tr>{body}</table>"}
+
+
+def saved(*tensors: Tensor) -> SavedTable:
+    """Return what the graph of some tensors keeps for backward, the largest first.
+
+    Parameters
+    ----------
+    *tensors : Tensor
+        What was computed, such as a loss.
+
+    Returns
+    -------
+    SavedTable
+        A tuple of `SavedValue`. An array that several nodes keep has a row for each of them.
+
+    Raises
+    ------
+    ArgumentTypeError
+        If there is no tensor, or something else.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> w = pb.tensor([1.0, 2.0], requires_grad=True)
+    >>> pb.inspect.saved((w.exp() * w).sum())
+    operation    name  shape  bytes  line
+    ExpBackward  out   (2,)   16 B
+    MulBackward  x     (2,)   16 B
+    MulBackward  y     (2,)   16 B
+    """
+    for tensor in tensors or (None,):
+        if not isinstance(tensor, Tensor):
+            came = "none" if tensor is None else type(tensor).__name__
+            raise ArgumentTypeError(compose("inspect.saved", "tensors required", came))
+    roots = [t._node for t in tensors if t._node is not None]
+    rows = [row for node in nodes_of(roots) for row in _rows_of(node)]
+    return SavedTable(sorted(rows, key=lambda row: -row.bytes))
+
+
+def _rows_of(node: Node) -> Iterator[SavedValue]:
+    line = facts_of(node).get("line")
+    for name, array in _saved_by(node):
+        shape = tuple(getattr(array, "shape", ()))
+        yield SavedValue(node.name(), name, shape, size_of(owner_of(array)), line)
+
+
+def _saved_by(node: Node) -> Iterator[tuple[str, Any]]:
+    """Yield the arrays that a node saved, each with what its rule calls it."""
+    if isinstance(node, CustomNode):
+        yield from saved_values(node)
+        return
+    op, record = node.op, node.record
+    if node.released:
+        return
+    if isinstance(op, Primitive):
+        pairs = ((name, record[node.count + at]) for name, at in op.layout.items())
+    else:
+        pairs = (("saved", value) for value in record[node.count :])
+    for name, value in pairs:
+        for array in value if isinstance(value, (tuple, list)) else (value,):
+            if is_array(array):
+                yield name, array
+            elif isinstance(array, Packed):
+                yield f"{name}, packed", array

@@ -1,0 +1,153 @@
+"""`pb.inspect.record`: lines, times, values and gradients of what runs inside."""
+
+import threading
+
+import numpy as np
+import pytest
+
+import pullback as pb
+
+square = pb.autograd_function(
+    lambda ctx, x: (ctx.save_for_backward(x=x), x * x)[1],
+    lambda ctx, g: {"x": 2 * g * ctx.saved_variables.x},
+    name="square",
+)
+NOTED = ("shape", "dtype", "line", "seconds", "min", "max", "nan_count")
+OF_BACKWARD = ("backward_seconds", "grad_norm", "grad_nan_count")
+
+
+def leaf(*values):
+    return pb.tensor(values, dtype=pb.float64, requires_grad=True)
+
+
+def fields(node, names):
+    return [getattr(node, name) for name in names]
+
+
+def test_record_notes_lines_shapes_and_values_of_forward():
+    w = leaf(1.0, -2.0, 3.0)
+    with pb.inspect.record():
+        loss = square(w).sum()
+    first, last = pb.inspect.graph(loss).nodes
+    assert (first.shape, first.dtype, first.min, first.max, first.nan_count) == (
+        *((3,), "float64", 1.0, 9.0, 0),
+    )
+    assert first.line.startswith("test_record.py:")
+    assert (last.shape, last.min) == ((), 14.0)
+    assert first.seconds > 0
+    assert fields(first, OF_BACKWARD) == [None] * 3
+
+
+def test_record_notes_gradients_and_times_of_backward():
+    w = leaf(1.0, -2.0, 3.0)
+    with pb.inspect.record() as r:
+        loss = (square(w) * pb.tensor([1.0, 2.0, 2.0])).sum()
+        loss.backward()
+    first, second, last = r.graph().nodes
+    assert (first.grad_norm, second.grad_norm, last.grad_norm) == (3.0, np.sqrt(3.0), 1.0)
+    assert (first.grad_nan_count, first.released) == (0, True)
+    assert all(node.backward_seconds > 0 for node in (first, second, last))
+
+
+def test_record_notes_nothing_outside_of_its_block_nor_in_another_thread():
+    w = leaf(1.0)
+    made = []
+    with pb.inspect.record() as r:
+        thread = threading.Thread(target=lambda: made.append(square(w).sum()))
+        thread.start()
+        thread.join()
+    made.append(square(w).sum())
+    assert r.graph().nodes == ()
+    for loss in made:
+        (node, _) = pb.inspect.graph(loss).nodes
+        assert fields(node, (*NOTED, *OF_BACKWARD)) == [None] * 10
+
+
+def test_record_counts_nan_and_gives_the_range_of_the_other_numbers():
+    w = leaf(1.0, -1.0, 4.0)
+    with pb.inspect.record(), np.errstate(invalid="ignore"):
+        loss = (w.sqrt() * 2).sum()
+        loss.backward()
+    sqrt, mul, total = pb.inspect.graph(loss).nodes
+    assert fields(sqrt, ("min", "max", "nan_count")) == [1.0, 2.0, 1]
+    assert (mul.nan_count, total.nan_count, total.min) == (1, 1, None)
+    assert (sqrt.grad_nan_count, sqrt.grad_norm) == (0, np.sqrt(12.0))
+
+
+@pytest.mark.parametrize("size", [3, 64, 65, 1000])
+@pytest.mark.parametrize("dtype", ["float64", "float32", "complex128"])
+def test_record_gives_the_same_numbers_for_small_arrays_and_large_ones(size, dtype):
+    values = np.random.default_rng(0).normal(size=size).astype(dtype)
+    values[1] = np.nan
+    w = pb.tensor(values, requires_grad=True)
+    with pb.inspect.record():
+        y = w * 2
+        (pb.real(y) if dtype == "complex128" else y).sum().backward()
+    node = pb.inspect.graph(y).nodes[0]
+    known = np.abs(2 * values) if dtype == "complex128" else 2 * values
+    assert node.nan_count == 1
+    assert node.min == pytest.approx(np.nanmin(known), rel=1e-6)
+    assert node.max == pytest.approx(np.nanmax(known), rel=1e-6)
+    assert node.grad_norm == pytest.approx(np.sqrt(size))
+
+
+def test_record_holds_what_small_arrays_had_when_they_were_computed():
+    w = leaf(1.0, 2.0)
+    with pb.inspect.record() as r:
+        y = w * 2
+        with pb.no_grad():
+            y += 100
+    assert r.graph(y).nodes[0].max == 4.0
+
+
+def test_record_notes_all_results_of_an_operation_with_several():
+    w = leaf(1.0, 5.0, 3.0)
+    with pb.inspect.record() as r:
+        low, high = w.split([1, 2])
+        (low.sum() + 2 * high.sum()).backward()
+    split = next(node for node in r.graph().nodes if node.name.startswith("Split"))
+    assert (split.min, split.max, split.grad_norm) == (1.0, 5.0, 3.0)
+
+
+@pytest.mark.filterwarnings("ignore:Anomaly Detection")
+def test_record_within_anomaly_detection_leaves_both_at_work():
+    with pb.detect_anomaly(), pb.inspect.record() as r:
+        y = leaf(-1.0) * 2
+        with pytest.raises(pb.errors.AnomalyError), np.errstate(invalid="ignore"):
+            y.sqrt()
+    assert [node.max for node in r.graph().nodes] == [-2.0]
+
+
+def test_record_can_be_entered_again_and_decorates():
+    w = leaf(2.0)
+    r = pb.inspect.record()
+    with r:
+        first = w * 2
+    with r:
+        second = w * 3
+    assert [node.max for node in r.graph().nodes] == [4.0, 6.0]
+    assert (first + second).item() == 10.0
+
+
+def test_record_restores_the_mode_after_an_error():
+    from pullback.core.graph.modes import RECORD, STATE
+
+    with pytest.raises(ZeroDivisionError), pb.inspect.record():
+        raise ZeroDivisionError
+    assert STATE.get() is RECORD
+
+
+def test_record_times_an_operation_apart_from_those_within_it():
+    inner = []
+
+    def forward(ctx, x):
+        with pytest.raises(pb.errors.ShapeError):
+            x @ pb.ones((7, 7))
+        inner.append(x.exp())
+        return x * 2
+
+    op = pb.autograd_function(forward, lambda ctx, g: {"x": 2 * g}, name="outer")
+    with pb.inspect.record() as r:
+        op(leaf(1.0, 2.0)).sum()
+        y = op(leaf(1.0, 2.0)).sum()
+    assert r.graph(y).nodes[0].seconds > 0
