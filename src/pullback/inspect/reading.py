@@ -54,7 +54,7 @@ def graph(*tensors: Tensor, names: Any = None, reports: Iterable[Any] = ()) -> G
     Examples
     --------
     >>> import pullback as pb
-    >>> w = pb.tensor([1.0, 2.0], requires_grad=True)
+    >>> w = pb.tensor([1.0, 2.0], dtype=pb.float64, requires_grad=True)
     >>> g = pb.inspect.graph((w.exp() * w).sum())
     >>> [(node.name, node.saved_bytes) for node in g.nodes]
     [('ExpBackward', 16), ('MulBackward', 32), ('SumBackward', 0)]

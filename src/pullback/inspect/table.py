@@ -86,7 +86,7 @@ def saved(*tensors: Tensor) -> SavedTable:
     Examples
     --------
     >>> import pullback as pb
-    >>> w = pb.tensor([1.0, 2.0], requires_grad=True)
+    >>> w = pb.tensor([1.0, 2.0], dtype=pb.float64, requires_grad=True)
     >>> pb.inspect.saved((w.exp() * w).sum())
     operation    name  shape  bytes  line
     ExpBackward  out   (2,)   16 B
