@@ -17,7 +17,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from pullback.inspect.formats import bytes_text, finite
+from pullback.inspect.formats import bytes_text, counts_text, finite
 from pullback.inspect.records import Block
 
 _DIGITS = 4  # of numbers that were measured
@@ -86,6 +86,7 @@ def _packed(graph: Any) -> dict[str, Any]:
         "sizes": graph.memory.sizes,
         "frees": [*map(int, graph.memory.alone)],
         "blocks": [_tree(block, number) for block in graph.blocks],
+        "counts": counts_text(graph),
         "alone": bytes_text(graph.bytes_alone),
         "shared": bytes_text(graph.bytes_shared),
     }

@@ -197,8 +197,8 @@ function element(name, attributes, parent, content) {
   return made;
 }
 
-const labelOf = (box) => (box.repeats > 1 ? `${box.repeats} × ` : "") + box.name
-  + (box.carries ? " ↻" : "");
+const labelOf = (box) => (box.carries ? "↻ " : "") + (box.repeats > 1 ? `${box.repeats} × ` : "")
+  + box.name;
 const shorten = (s) => s.length > 44 ? s.slice(0, 42) + "…" : s;
 
 function draw(keep) {
@@ -551,10 +551,11 @@ async function start() {
   count = nodes.saved.length;
   boxes = data.blocks.map((tree) => boxOf(tree, null));
   boxes.forEach((box) => box.nodes.forEach((k) => topOf.set(k, box)));
+  if (boxes.length === 1) boxes[0].open = Boolean(boxes[0].children);  // else there is little to see
   roots = leafBoxes();
   prepareFaults();
-  byId("summary").textContent = `${count} nodes, ${data.leaves.length} leaves; ${data.alone} held `
-    + `by the graph alone, ${data.shared} also yours`;
+  byId("summary").textContent = `${data.counts}: ${data.alone} held by the graph alone, `
+    + `${data.shared} also yours`;
   for (const name of LENSES) {
     const button = document.createElement("button");
     button.type = "button";
