@@ -16,6 +16,7 @@ MODULES = sorted(ROOT.rglob("*.py"))
 
 # A file imports from its own package and from the layers before it.
 LAYERS = [
+    {"public_names"},
     {"errors"},
     {"extras", "hints"},
     {"arrays"},
@@ -36,7 +37,7 @@ LAYERS = [
     {"implicit"},
     {"check"},
     {"inspect", "interop", "optimize"},
-    {"data", "saving", "plot", "cli"},
+    {"data", "saving", "plot", "versions", "cli"},
     {"compat"},
     {"__main__"},
 ]

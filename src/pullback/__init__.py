@@ -1,8 +1,21 @@
-"""pullback: gradients through your own operations, on any array library.
+"""Gradients through your own operations, on any array library.
 
-The table of contents: what users reach as ``pullback.<name>``, under the headings of the reference,
-several names a line; hence neither formatted nor sorted.
+`autograd_function` makes an operation of forward and backward, `Tensor` records what is computed,
+`grad`, `vjp`, `jvp`, `jacobian`, `hessian` and `vmap` are functions of functions. `check` says
+whether a gradient is right, and what is wrong with it; `inspect` shows a graph. `nn`, `optim`,
+`data` and `save` train, `optimize` and `implicit` solve, `linalg`, `fft` and `special` are NumPy's
+and PyTorch's functions.
+
+>>> import pullback as pb
+>>> square = pb.autograd_function(
+...     lambda ctx, x: (ctx.save_for_backward(x=x), x * x)[1],
+...     lambda ctx, grad_output: {"x": 2 * ctx.saved_variables.x * grad_output},
+... )
+>>> pb.grad(square)(3.0)
+6.0
 """
+# The table of contents: what users reach as `pullback.<name>`, under the headings of the reference,
+# several names a line; hence neither formatted nor sorted.
 # fmt: off
 # isort: off
 
@@ -15,12 +28,14 @@ from pullback.arrays import (DTYPES as _DTYPES, DType, get_default_dtype, set_de
 from pullback.autograd import (Function, detect_anomaly, enable_grad, inference_mode, no_grad,
     once_differentiable, register_multi_grad_hook, saved_tensors_hooks, set_detect_anomaly,
     set_grad_enabled)
+from pullback.core.custom.context import Context
 from pullback.core.custom.define import autograd_function
 from pullback.core.custom.source import source
 from pullback.core.graph.modes import is_grad_enabled, is_inference_mode_enabled
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import AutogradError, UntrackedTensorWarning
 from pullback.hints import absent as _absent
+from pullback.public_names import listed as _listed
 
 # creation
 from pullback.ops.functions.creation import (arange, as_tensor, asarray, empty, empty_like, eye,
@@ -152,13 +167,14 @@ _MODULES = {autograd, check, cuda, errors, fft, implicit, interop, linalg, nn, o
     special, surrogate}
 # Loaded at first use.
 _LATER = {"compat": "compat", "data": "data", "inspect": "inspect",
-    "load": "saving", "plot": "plot", "save": "saving",
+    "load": "saving", "plot": "plot", "save": "saving", "show_versions": "versions",
     "saving": "saving"}
 _DUNDERS = {"__array_api_version__", "__array_namespace_info__", "__version__"}
 __all__ = sorted(_DUNDERS.union(_LATER, (
     name for name, value in globals().items()
     if name[0] != "_" and (not isinstance(value, _types.ModuleType) or value in _MODULES)
 )))
+__dir__ = _listed(__name__)
 
 
 def __getattr__(name: str) -> _Any:

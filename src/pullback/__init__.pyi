@@ -16,6 +16,7 @@ from pullback.autograd import register_multi_grad_hook as register_multi_grad_ho
 from pullback.autograd import saved_tensors_hooks as saved_tensors_hooks
 from pullback.autograd import set_detect_anomaly as set_detect_anomaly
 from pullback.autograd import set_grad_enabled as set_grad_enabled
+from pullback.core.custom.context import Context as Context
 from pullback.core.custom.define import autograd_function as autograd_function
 from pullback.core.custom.source import source as source
 from pullback.core.graph.modes import is_grad_enabled as is_grad_enabled
@@ -509,4 +510,5 @@ from pullback import inspect as inspect
 from pullback.saving import load as load
 from pullback import plot as plot
 from pullback.saving import save as save
+from pullback.versions import show_versions as show_versions
 from pullback import saving as saving

@@ -14,6 +14,7 @@ from pullback.core.graph.modes import (
     set_grad_enabled,
 )
 from pullback.hints import absent as _absent
+from pullback.public_names import listed as _listed
 
 __all__ = [
     "Function",
@@ -30,6 +31,7 @@ __all__ = [
     "set_detect_anomaly",
     "set_grad_enabled",
 ]
+__dir__ = _listed(__name__)
 
 
 def __getattr__(name: str) -> _Never:

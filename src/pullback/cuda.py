@@ -4,8 +4,10 @@ from typing import Never as _Never
 
 from pullback.arrays import cuda_is_available as is_available
 from pullback.hints import absent as _absent
+from pullback.public_names import listed as _listed
 
 __all__ = ["is_available"]
+__dir__ = _listed(__name__)
 
 
 def __getattr__(name: str) -> _Never:

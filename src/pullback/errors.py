@@ -42,6 +42,8 @@ from collections.abc import Callable, Iterable
 from types import CodeType, FrameType
 from typing import Any
 
+from pullback.public_names import listed as _listed
+
 __all__ = [
     "AnomalyError",
     "ArgumentError",
@@ -68,6 +70,7 @@ __all__ = [
     "describe",
     "warn_user",
 ]
+__dir__ = _listed(__name__)
 
 
 # Maps the code of a running function to a reader of its local variables, which returns the names

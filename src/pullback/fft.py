@@ -27,8 +27,10 @@ from pullback.ops.functions.fourier import (
     rfftfreq as rfftfreq,
     rfftn as rfftn,
 )
+from pullback.public_names import listed as _listed
 
 __all__ = sorted(name for name in globals() if name[0] != "_")
+__dir__ = _listed(__name__)
 
 
 def __getattr__(name: str) -> _Never:

@@ -7,6 +7,10 @@ from typing import Any
 
 from pullback.errors import ArgumentTypeError, compose
 from pullback.extras import optional
+from pullback.public_names import listed as _listed
+
+__all__ = ["history"]
+__dir__ = _listed(__name__)
 
 
 def history(losses: Mapping[str, Sequence[Any]], *, ax: Any = None) -> Any:

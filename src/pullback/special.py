@@ -82,8 +82,10 @@ from pullback.ops.primitives.special import (
     ndtri as ndtri,
     sinc as sinc,
 )
+from pullback.public_names import listed as _listed
 
 __all__ = sorted(name for name in globals() if name[0] != "_")
+__dir__ = _listed(__name__)
 
 
 def __getattr__(name: str) -> _Never:

@@ -99,7 +99,7 @@ def test_a_missing_cupy_is_named_with_the_extra_that_brings_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "cupy", None)
     cupy_ = importlib.import_module("pullback.arrays.cupy_")
     fresh = cupy_.CuPy()
-    text = r'^device "cuda": CuPy required, got .*cupy.*\nhint: pip install 'pullback\[cuda\]'$'
+    text = r"""^device "cuda": CuPy required, got .*cupy.*\nhint: pip install 'pullback\[cuda\]'$"""
     for ask in (lambda: fresh.xp, lambda: fresh.native_device("cuda"), lambda: fresh.array_types):
         with pytest.raises(MissingExtraError, match=text):
             ask()

@@ -20,6 +20,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from pullback.public_names import listed as _listed
+
 if TYPE_CHECKING:
     from pullback.check.api import check_op, gradcheck
     from pullback.check.inputs.strategies import arguments, tensors
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["PARTS", "arguments", "check_op", "gradcheck", "tensors"]
 __all__ += ["Cause", "Failure", "PartResult", "Report"]
+__dir__ = _listed(__name__)
 _HOMES = {"PARTS": "properties", "arguments": "inputs.strategies", "tensors": "inputs.strategies"}
 _HOMES |= {"check_op": "api", "gradcheck": "api"}
 
@@ -39,7 +42,3 @@ def __getattr__(name: str) -> Any:
     home = importlib.import_module(f"{__name__}.{_HOMES.get(name, 'report')}")
     globals()[name] = value = getattr(home, name)
     return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})

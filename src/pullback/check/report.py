@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from pullback.check.values import Array
+from pullback.core.tensor.printing import html_table
 from pullback.extras import optional
 
 RIGHT, WRONG, UNCHECKED = "right", "wrong", "not checked"  # what is said of an operation
@@ -278,9 +279,7 @@ class Report:
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
         """Return what a notebook shows."""
         found = "".join(f"<pre>{html.escape(text)}</pre>" for text in self.findings)
-        lines = ["".join(f"<td>{html.escape(cell)}</td>" for cell in row) for row in self._rows()]
-        table = "".join(f"<tr>{line}</tr>" for line in lines)
-        shown = f"<div><b>{html.escape(self.headline)}</b>{found}<table>{table}</table></div>"
+        shown = f"<div><b>{html.escape(self.headline)}</b>{found}{html_table(self._rows())}</div>"
         return {"text/plain": str(self), "text/html": shown}
 
     def as_dict(self) -> dict[str, Any]:

@@ -7,5 +7,7 @@ it: how a solution was found is not recorded.
 from pullback.implicit.interpolation import interp
 from pullback.implicit.ode import odeint
 from pullback.implicit.solving import argmin, fixed_point, linear_solve, root
+from pullback.public_names import listed as _listed
 
 __all__ = ["argmin", "fixed_point", "interp", "linear_solve", "odeint", "root"]
+__dir__ = _listed(__name__)

@@ -11,5 +11,7 @@ A graph is read, never changed, and nothing of it is kept. A module imports from
 from pullback.inspect.data import Graph
 from pullback.inspect.reading import graph, record
 from pullback.inspect.table import saved
+from pullback.public_names import listed as _listed
 
 __all__ = ["Graph", "graph", "record", "saved"]
+__dir__ = _listed(__name__)

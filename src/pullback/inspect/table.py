@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -10,6 +9,7 @@ from pullback.arrays import is_array
 from pullback.core.custom.context import saved_values
 from pullback.core.function.primitive import Primitive
 from pullback.core.graph.node import CustomNode, Node
+from pullback.core.tensor.printing import html_table
 from pullback.core.tensor.saved import Packed
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentTypeError, compose
@@ -59,10 +59,7 @@ class SavedTable(tuple[SavedValue, ...]):
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
         """Return what a notebook shows."""
-        head = "".join(f"<th>{each}</th>" for each in _HEADS)
-        cells = (("".join(f"<td>{html.escape(c)}</td>" for c in row)) for row in self._rows())
-        body = "".join(f"<tr>{row}</tr>" for row in cells)
-        return {"text/plain": repr(self), "text/html": f"<table><tr>{head}</tr>{body}</table>"}
+        return {"text/plain": repr(self), "text/html": html_table(self._rows(), _HEADS)}
 
 
 def saved(*tensors: Tensor) -> SavedTable:

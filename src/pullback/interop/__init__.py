@@ -8,7 +8,10 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from pullback.public_names import listed as _listed
+
 __all__ = ["scipy"]
+__dir__ = _listed(__name__)
 
 
 def __getattr__(name: str) -> Any:
@@ -16,7 +19,3 @@ def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}; it has: {__all__}")
     return importlib.import_module(f"{__name__}.{name}")
-
-
-def __dir__() -> list[str]:
-    return __all__

@@ -125,6 +125,7 @@ from pullback.nn.walking import (
     named_parameters as named_parameters,
     parameters as parameters,
 )
+from pullback.public_names import listed as _listed
 
 _MODULES = {functional, init, utils}
 __all__ = sorted(
@@ -132,6 +133,7 @@ __all__ = sorted(
     for name, value in globals().items()
     if name[0] != "_" and (not isinstance(value, _ModuleType) or value in _MODULES)
 )
+__dir__ = _listed(__name__)
 
 
 def __getattr__(name: str) -> _Never:

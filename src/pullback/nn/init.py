@@ -14,6 +14,14 @@ from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, ShapeError, compose
 from pullback.ops.functions import creation, linear_algebra
 from pullback.ops.functions.random import randn
+from pullback.public_names import listed as _listed
+
+__all__ = [
+    *("calculate_gain", "constant_", "eye_", "kaiming_normal_", "kaiming_uniform_", "normal_"),
+    *("ones_", "orthogonal_", "trunc_normal_", "uniform_", "xavier_normal_", "xavier_uniform_"),
+    "zeros_",
+]
+__dir__ = _listed(__name__)
 
 _GAINS = {
     "linear": 1.0,

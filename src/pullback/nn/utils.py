@@ -11,6 +11,10 @@ from pullback.errors import GradientError
 from pullback.ops.functions.creation import tensor
 from pullback.ops.functions.joining import stack
 from pullback.ops.functions.norms import vector_norm
+from pullback.public_names import listed as _listed
+
+__all__ = ["clip_grad_norm_", "clip_grad_value_"]
+__dir__ = _listed(__name__)
 
 
 def _gradients(parameters: Any) -> list[Tensor]:

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from types import ModuleType
 from typing import Any, NamedTuple
 
+from pullback.core.tensor.printing import html_table, mimebundle
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentTypeError, compose
 
@@ -46,6 +47,11 @@ class Walked:
     def _children(self) -> Iterator[tuple[str, Any]]:
         """Yield the names of attributes and their values, in order."""
         raise NotImplementedError
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        """Return what a notebook shows: the text, and the parameters as a table."""
+        rows = [(n, str(tuple(p.shape)), f"{p.size:,}") for n, p in named_parameters(self)]
+        return mimebundle(repr(self), html_table(rows, ("parameter", "shape", "numbers")))
 
 
 def children(value: Any) -> Iterator[tuple[Any, Any]]:

@@ -14,8 +14,10 @@ from pullback.optim.adam import Adam, AdamW
 from pullback.optim.lbfgs import LBFGS
 from pullback.optim.rmsprop import RMSprop
 from pullback.optim.sgd import SGD
+from pullback.public_names import listed as _listed
 
 __all__ = ["LBFGS", "SGD", "Adagrad", "Adam", "AdamW", "Optimizer", "RMSprop", "lr_scheduler"]
+__dir__ = _listed(__name__)
 
 
 def __getattr__(name: str) -> _Never:

@@ -15,6 +15,7 @@ from numbers import Real
 from typing import Any, ClassVar
 
 from pullback.core.graph.modes import enable_grad, no_grad
+from pullback.core.tensor.printing import mimebundle
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, ArgumentTypeError, compose, nearest
 
@@ -212,6 +213,10 @@ class Optimizer(ABC):
             options = ", ".join(f"{k}={v!r}" for k, v in group.items() if k != "params")
             lines.append(f"  group {i}: {len(group['params'])} parameters, {options}\n")
         return f"{type(self).__name__}(\n{''.join(lines)})"
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        """Return what a notebook shows."""
+        return mimebundle(repr(self))
 
     # -- for subclasses -----------------------------------------------------------------------
     @abstractmethod

@@ -15,11 +15,13 @@ from typing import Any
 
 from pullback.errors import ArgumentError, compose
 from pullback.optim._base import Optimizer
+from pullback.public_names import listed as _listed
 
 __all__ = [
     *("ConstantLR", "CosineAnnealingLR", "ExponentialLR", "LRScheduler", "LambdaLR", "LinearLR"),
     *("MultiStepLR", "OneCycleLR", "ReduceLROnPlateau", "SequentialLR", "StepLR"),
 ]
+__dir__ = _listed(__name__)
 
 
 class _Schedule:

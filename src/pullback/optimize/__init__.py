@@ -7,5 +7,7 @@ derivatives there, each once for each point.
 
 from pullback.optimize.equations import least_squares, root
 from pullback.optimize.minimize import minimize
+from pullback.public_names import listed as _listed
 
 __all__ = ["least_squares", "minimize", "root"]
+__dir__ = _listed(__name__)

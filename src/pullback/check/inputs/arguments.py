@@ -37,7 +37,7 @@ Sizes = dict[str, int]
 def callable_of(op: Any, api: str = "check_op") -> Callable[..., Any]:
     """Return what is called to run an operation: for a `Function` class its ``apply``."""
     if isinstance(op, type) and issubclass(op, Function):
-        return op.apply
+        return op.apply  # type: ignore[misc]
     if not callable(op):
         raise ArgumentTypeError(
             f"{api}: an operation or a function to check is required, got {name_of(op)}.\n"

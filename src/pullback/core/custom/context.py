@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from sys import getrefcount
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import ref
 
 from pullback.arrays import dtype_of, is_array
@@ -38,6 +38,7 @@ from pullback.errors import (
     GraphError,
     NameNotFoundError,
     ReleasedError,
+    nearest,
 )
 
 
@@ -77,6 +78,11 @@ class Context:
     _pass: Any  # (wanted, recorded) of the backward that this context is for
     _values: tuple[Any, ...]  # what forward saves without a name
     _named: dict[str, Any] | tuple[()]  # and by name
+
+    if TYPE_CHECKING:  # any attribute may be set; one that is not there may not be read
+
+        def __setattr__(self, name: str, value: Any) -> None:
+            """Set an attribute."""
 
     # -- forward's side -----------------------------------------------------------------------
     def save_for_backward(self, /, *values: Any, **named: Any) -> None:
@@ -210,16 +216,21 @@ class Context:
             "once_differentiable."
         )
 
-    def __getattr__(self, name: str) -> Any:
-        # Only reached for what is not in __dict__: a tensor stored as an attribute in forward.
+    def _attribute(self, name: str) -> Any:
+        """Return a tensor that was set as an attribute in forward: `__dict__` has none."""
         stored = self._attributes
         if name in stored:
             self._alive()
             return self._read(stored[name], name)
+        near = nearest(name, [*stored, *(n for n in dir(type(self)) if n[0] != "_")])
+        hint = f"\nhint: did you mean ctx.{near}?" if near else ""
         raise NameNotFoundError(
             f"{self._op.name}: ctx has no attribute '{name}'; set it in forward, or save it by "
-            "name with ctx.save_for_backward"
+            f"name with ctx.save_for_backward{hint}"
         )
+
+    if not TYPE_CHECKING:
+        __getattr__ = _attribute
 
 
 NO_PASS = (None, False)

@@ -9,7 +9,17 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Concatenate,
+    Generic,
+    ParamSpec,
+    Protocol,
+    Self,
+    TypeVar,
+    overload,
+)
 
 from pullback.core.custom.operation import CustomOp
 from pullback.errors import ArgumentError, ArgumentTypeError, MissingRuleError
@@ -17,6 +27,7 @@ from pullback.errors import ArgumentError, ArgumentTypeError, MissingRuleError
 F = TypeVar("F", bound=Callable[..., Any])
 P = ParamSpec("P")
 R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
 
 
 class AutogradFunction(CustomOp, Generic[P, R]):
@@ -55,6 +66,11 @@ class AutogradFunction(CustomOp, Generic[P, R]):
         rules = (self.given_jvp, self.given_vmap)
         parts = (self.name, self.forward, self.given_rule, self.traverse, *rules)
         return AutogradFunction, parts, {"surrogate_reason": self.surrogate_reason}
+
+    def __dir__(self) -> list[str]:
+        """Return what users call: the operation has forward's attributes, too."""
+        names = {"apply", "backward", "forward", "jvp", "name", "surrogate", "traverse", "vmap"}
+        return sorted(names.union(n for n in super().__dir__() if n[:2] == "__"))
 
     @property
     def apply(self) -> Self:
@@ -324,6 +340,26 @@ class _FunctionType(type):
         return super().__call__()
 
 
+class _TakesContext(Protocol[P, R_co]):
+    """A class whose forward takes ctx first: `Function.apply` has its other parameters."""
+
+    @staticmethod
+    def forward(ctx: Any, /, *args: P.args, **kwargs: P.kwargs) -> R_co:
+        """Compute the results."""
+
+
+class _Splits(Protocol[P, R_co]):
+    """A class with setup_context: `Function.apply` has all of forward's parameters."""
+
+    @staticmethod
+    def forward(*args: P.args, **kwargs: P.kwargs) -> R_co:
+        """Compute the results."""
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> Any:
+        """Save what backward needs."""
+
+
 class Function(metaclass=_FunctionType):
     """Base class of operations written as classes, as in PyTorch.
 
@@ -358,10 +394,6 @@ class Function(metaclass=_FunctionType):
     # Why the gradient is meant to differ from the derivative; empty if it is not.
     surrogate: str = ""
 
-    forward: Callable[..., Any]
-    backward: Callable[..., Any]
-    setup_context: Callable[..., Any]
-
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         cls._op = cls._build()
@@ -369,7 +401,7 @@ class Function(metaclass=_FunctionType):
             cls.__signature__ = cls._op.signature.full
             owner = next(c for c in cls.__mro__ if "apply" in c.__dict__)
             if owner is Function or isinstance(owner.__dict__["apply"], CustomOp):
-                cls.apply = cls._op  # type: ignore[method-assign]  # calls go straight to it
+                cls.apply = cls._op  # type: ignore[method-assign, misc]  # calls go straight to it
 
     @classmethod
     def _build(cls) -> CustomOp | None:
@@ -406,6 +438,15 @@ class Function(metaclass=_FunctionType):
             op.surrogate_reason = _checked_reason(f"{cls.__name__}.surrogate", cls.surrogate)
         return op
 
+    if TYPE_CHECKING:
+
+        @overload
+        @classmethod
+        def apply(cls: type[_Splits[P, R]], *args: P.args, **kwargs: P.kwargs) -> R: ...
+        @overload
+        @classmethod
+        def apply(cls: type[_TakesContext[P, R]], *args: P.args, **kwargs: P.kwargs) -> R: ...
+
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Run forward on the arguments and record the operation."""
@@ -418,7 +459,7 @@ class Function(metaclass=_FunctionType):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run forward on the arguments and record the operation."""
-        return type(self).apply(*args, **kwargs)
+        return type(self).apply(*args, **kwargs)  # type: ignore[misc]
 
 
 def once_differentiable(backward: F) -> F:

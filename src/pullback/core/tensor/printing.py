@@ -1,10 +1,13 @@
-"""How a tensor prints: four decimals, aligned columns, summarised above 1000 elements.
+"""How a tensor prints, and what notebooks show: text always, and HTML without script.
 
-Owns the layout only; NumPy does the formatting. Must not know Tensor.
+Owns the layout only: four decimals, aligned columns, summarised above 1000 elements; NumPy does the
+formatting. Must not know Tensor.
 """
 
 from __future__ import annotations
 
+import html
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -79,3 +82,39 @@ def tensor_repr(name: str, array: Any, dtype: DType, device: str, *suffixes: str
     notes += [suffix for suffix in suffixes if suffix]
     body = "[]" if array.size == 0 else _body(array, prefix)
     return f"{prefix}{', '.join([body, *notes])})"
+
+
+# -- notebooks -------------------------------------------------------------------------------------
+_CELLS = 16  # rows and columns of a heat map
+_BLUE, _RED = "31,119,180", "214,39,40"  # of positive and negative numbers
+
+
+def html_table(rows: Iterable[Sequence[str]], head: Sequence[str] = ()) -> str:
+    """Return rows of texts as a table."""
+    kinds = [*(("th", cells) for cells in (head,) if cells), *(("td", row) for row in rows)]
+    lines = ("".join(f"<{tag}>{html.escape(c)}</{tag}>" for c in row) for tag, row in kinds)
+    return f"<table>{''.join(f'<tr>{line}</tr>' for line in lines)}</table>"
+
+
+def mimebundle(text: str, shown: str = "") -> dict[str, str]:
+    """Return what a notebook shows for an object that prints as a text; HTML `shown` below it."""
+    return {"text/plain": text, "text/html": f"<div><pre>{html.escape(text)}</pre>{shown}</div>"}
+
+
+def heat_map(array: Any) -> str:
+    """Return the first numbers of an array as coloured cells that say them; "" where none fit."""
+    if array.dtype.kind not in "fiub" or not 0 < array.ndim <= 2 or array.size < 2:
+        return ""
+    shown = np.atleast_2d(array)[:_CELLS, :_CELLS].astype(float)
+    largest = float(np.max(np.abs(shown), initial=0.0, where=np.isfinite(shown))) or 1.0
+    rows = ("".join(_cell(float(value), largest) for value in row) for row in shown)
+    lines = "".join(f"<tr>{row}</tr>" for row in rows)
+    return f'<table style="border-collapse:collapse">{lines}</table>'
+
+
+def _cell(value: float, largest: float) -> str:
+    share = min(1.0, abs(value) / largest) if np.isfinite(value) else 0.0
+    back = f"rgba({_BLUE if value >= 0 else _RED},{share:.2f})"
+    mark = "" if np.isfinite(value) else "&times;"
+    style = f"width:14px;height:14px;padding:0;text-align:center;background:{back}"
+    return f'<td title="{value:.4g}" style="{style}">{mark}</td>'

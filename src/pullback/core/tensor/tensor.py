@@ -545,6 +545,14 @@ class Tensor(Methods):
         values = library_of(values).to_numpy(values) if is_batch else _values(self)
         return printing.tensor_repr(self._printed_as, values, self.dtype, device, note, suffix)
 
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        """Return what a notebook shows: the text, its kind, and a small map of its values."""
+        facts = [str(tuple(self.shape)), self.dtype.name, str(self.device)]
+        facts += [self.grad_fn.name()] if self.grad_fn is not None else []
+        values = "" if varies(self._data) else printing.heat_map(_values(self))
+        shown = printing.html_table([facts], ["shape", "dtype", "device", "grad_fn"][: len(facts)])
+        return printing.mimebundle(repr(self), shown + values)
+
     def __format__(self, spec: str) -> str:
         return format(self._one(), spec) if spec and not self.shape else format(repr(self), spec)
 

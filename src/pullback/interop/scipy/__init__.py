@@ -18,5 +18,7 @@ except ImportError as _error:
     ) from None
 
 from pullback.interop.scipy import integrate, interpolate, linalg, sparse, special, stats
+from pullback.public_names import listed as _listed
 
 __all__ = ["integrate", "interpolate", "linalg", "sparse", "special", "stats"]
+__dir__ = _listed(__name__)

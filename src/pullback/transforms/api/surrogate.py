@@ -12,9 +12,11 @@ from typing import Any
 from pullback.core.custom.define import autograd_function
 from pullback.errors import ArgumentError, ArgumentTypeError, ShapeError, compose
 from pullback.ops.functions.creation import asarray
+from pullback.public_names import listed as _listed
 from pullback.transforms.api.arguments import name_of
 
 __all__ = ["clip_gradient", "reverse_gradient", "straight_through"]
+__dir__ = _listed(__name__)
 
 
 @autograd_function
