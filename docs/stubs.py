@@ -61,6 +61,10 @@ class Spelled(ast.NodeTransformer):
     def visit_Attribute(self, node):
         return ANY
 
+    def visit_Subscript(self, node):
+        known = self.generic_visit(node)
+        return ANY if ast.unparse(known.value) == "Any" else known
+
 
 ANY = ast.Name("Any")
 
@@ -133,6 +137,7 @@ def methods_stub():
 CONTENTS = '''\
 """What `pullback` exports, for type checkers. Written by `make stubs`; not to be edited."""
 
+import builtins
 from typing import Any
 
 '''
@@ -153,9 +158,14 @@ def imported(module, name):
     """Return the lines of one name; what is written at run time has its signature here."""
     function = getattr(pullback, name)
     op = getattr(function, "primitive", None)
+    result = ""
     if isinstance(op, Primitive) and op.public is function:
+        result = "list[Tensor]" if op.multi else "Tensor"
+    elif hasattr(function, "has_torch_words"):
+        result = spelled(function.__annotations__["return"], "Any")
+    if result:
         parameters = ", ".join(parameters_of(function, method=False))
-        return [f"def {name}({parameters}) -> {'list[Tensor]' if op.multi else 'Tensor'}: ..."]
+        return [f"def {name}({parameters}) -> {result}: ..."]
     return [f"from {module} import {name} as {name}"]
 
 

@@ -25,7 +25,7 @@ LAYERS = [
     {"ops.samples"},
     {
         *("ops.arguments", "ops.axes", "ops.from_scipy", "ops.matrices", "ops.shape_integrals"),
-        "ops.windows",
+        *("ops.torch_words", "ops.windows"),
     },
     {"ops.gaps"},
     {"ops.primitives"},

@@ -1,5 +1,6 @@
 """What `pullback` exports, for type checkers. Written by `make stubs`; not to be edited."""
 
+import builtins
 from typing import Any
 
 from pullback.arrays import DType as DType
@@ -233,36 +234,36 @@ def mean(x: Any, /, *, axis: Any = ..., keepdims: Any = ...) -> Tensor: ...
 def min(x: Any, /, *, axis: Any = ..., keepdims: Any = ...) -> Tensor: ...
 def std(x: Any, /, *, axis: Any = ..., correction: Any = ..., keepdims: Any = ...) -> Tensor: ...
 def var(x: Any, /, *, axis: Any = ..., correction: Any = ..., keepdims: Any = ...) -> Tensor: ...
-from pullback.ops.functions.reductions import amax as amax
-from pullback.ops.functions.reductions import amin as amin
-from pullback.ops.functions.reductions import aminmax as aminmax
-from pullback.ops.functions.reductions import log_softmax as log_softmax
-from pullback.ops.functions.reductions import logsumexp as logsumexp
-from pullback.ops.functions.reductions import prod as prod
-from pullback.ops.functions.reductions import softmax as softmax
-from pullback.ops.functions.reductions import sum as sum
+def amax(x: Any, dim: Any = ..., keepdim: builtins.bool = ..., *, axis: Any = ..., keepdims: builtins.bool = ...) -> Tensor: ...
+def amin(x: Any, dim: Any = ..., keepdim: builtins.bool = ..., *, axis: Any = ..., keepdims: builtins.bool = ...) -> Tensor: ...
+def aminmax(x: Any, *, axis: Any = ..., keepdims: builtins.bool = ..., dim: Any = ..., keepdim: builtins.bool = ...) -> Any: ...
+def log_softmax(x: Any, dim: builtins.int | None = ..., *, dtype: Any = ..., axis: builtins.int | None = ...) -> Tensor: ...
+def logsumexp(x: Any, dim: Any = ..., keepdim: builtins.bool = ..., *, axis: Any = ..., keepdims: builtins.bool = ...) -> Tensor: ...
+def prod(x: Any, /, *, axis: Any = ..., dtype: Any = ..., keepdims: builtins.bool = ..., dim: Any = ..., keepdim: builtins.bool = ...) -> Tensor: ...
+def softmax(x: Any, dim: builtins.int | None = ..., *, dtype: Any = ..., axis: builtins.int | None = ...) -> Tensor: ...
+def sum(x: Any, /, *, axis: Any = ..., dtype: Any = ..., keepdims: builtins.bool = ..., dim: Any = ..., keepdim: builtins.bool = ...) -> Tensor: ...
 from pullback.ops.functions.statistics import corrcoef as corrcoef
 from pullback.ops.functions.statistics import cov as cov
 from pullback.ops.functions.statistics import median as median
 from pullback.ops.functions.statistics import mode as mode
-from pullback.ops.functions.statistics import nanmean as nanmean
+def nanmean(x: Any, dim: Any = ..., keepdim: builtins.bool = ..., *, axis: Any = ..., keepdims: builtins.bool = ...) -> Tensor: ...
 from pullback.ops.functions.statistics import nanmedian as nanmedian
 from pullback.ops.functions.statistics import nanquantile as nanquantile
-from pullback.ops.functions.statistics import nansum as nansum
+def nansum(x: Any, dim: Any = ..., keepdim: builtins.bool = ..., *, dtype: Any = ..., axis: Any = ..., keepdims: builtins.bool = ...) -> Tensor: ...
 from pullback.ops.functions.statistics import quantile as quantile
 from pullback.ops.functions.statistics import std_mean as std_mean
 from pullback.ops.functions.statistics import var_mean as var_mean
 from pullback.ops.functions.histograms import bincount as bincount
 from pullback.ops.functions.histograms import histc as histc
 from pullback.ops.functions.histograms import histogram as histogram
-from pullback.ops.functions.scans import cumprod as cumprod
-from pullback.ops.functions.scans import cumsum as cumsum
+def cumprod(x: Any, dim: builtins.int | None = ..., *, dtype: Any = ..., axis: builtins.int | None = ...) -> Tensor: ...
+def cumsum(x: Any, dim: builtins.int | None = ..., *, dtype: Any = ..., axis: builtins.int | None = ...) -> Tensor: ...
 from pullback.ops.functions.scans import cumulative_prod as cumulative_prod
 from pullback.ops.functions.scans import cumulative_sum as cumulative_sum
 from pullback.ops.functions.scans import cumulative_trapezoid as cumulative_trapezoid
 from pullback.ops.functions.scans import diff as diff
 from pullback.ops.functions.scans import gradient as gradient
-from pullback.ops.functions.scans import logcumsumexp as logcumsumexp
+def logcumsumexp(x: Any, dim: builtins.int | None = ..., *, axis: builtins.int | None = ...) -> Tensor: ...
 from pullback.ops.functions.scans import trapezoid as trapezoid
 from pullback.ops.functions.scans import trapz as trapz
 def mm(x: Any, y: Any, /, *, out: Any = ...) -> Tensor: ...
@@ -297,7 +298,7 @@ from pullback.ops.functions.matrix_functions import matrix_exp as matrix_exp
 from pullback.ops.functions.matrix_functions import vander as vander
 from pullback.ops.functions.norms import cdist as cdist
 from pullback.ops.functions.norms import dist as dist
-from pullback.ops.functions.norms import norm as norm
+def norm(x: Any, p: Any = ..., dim: Any = ..., keepdim: builtins.bool = ..., *, axis: Any = ..., keepdims: builtins.bool = ...) -> Tensor: ...
 from pullback.ops.functions.norms import renorm as renorm
 from pullback.ops.functions.diagonals import block_diag as block_diag
 from pullback.ops.functions.diagonals import diag as diag
@@ -339,11 +340,11 @@ from pullback.ops.functions.manipulation import unsqueeze as unsqueeze
 from pullback.ops.functions.joining import atleast_1d as atleast_1d
 from pullback.ops.functions.joining import atleast_2d as atleast_2d
 from pullback.ops.functions.joining import atleast_3d as atleast_3d
-from pullback.ops.functions.joining import cat as cat
+def cat(tensors: Any, dim: builtins.int | None = ..., *, axis: builtins.int | None = ...) -> Tensor: ...
 from pullback.ops.functions.joining import chunk as chunk
 from pullback.ops.functions.joining import column_stack as column_stack
 from pullback.ops.functions.joining import concat as concat
-from pullback.ops.functions.joining import concatenate as concatenate
+def concatenate(tensors: Any, dim: builtins.int | None = ..., *, axis: builtins.int | None = ...) -> Tensor: ...
 from pullback.ops.functions.joining import dsplit as dsplit
 from pullback.ops.functions.joining import dstack as dstack
 from pullback.ops.functions.joining import hsplit as hsplit
@@ -352,7 +353,7 @@ from pullback.ops.functions.joining import row_stack as row_stack
 from pullback.ops.functions.joining import split as split
 from pullback.ops.functions.joining import stack as stack
 from pullback.ops.functions.joining import tensor_split as tensor_split
-from pullback.ops.functions.joining import unbind as unbind
+def unbind(x: Any, dim: builtins.int | None = ..., *, axis: builtins.int | None = ...) -> builtins.tuple[Tensor, ...]: ...
 from pullback.ops.functions.joining import unstack as unstack
 from pullback.ops.functions.joining import vsplit as vsplit
 from pullback.ops.functions.joining import vstack as vstack

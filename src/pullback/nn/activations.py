@@ -30,6 +30,7 @@ from pullback.ops.primitives.rounding import absolute
 from pullback.ops.primitives.special import ndtr
 from pullback.ops.primitives.trigonometric import tanh
 from pullback.ops.samples import real, sample
+from pullback.ops.torch_words import torch_words
 
 
 # -- ramps -----------------------------------------------------------------------------------------
@@ -249,9 +250,8 @@ def tanhshrink(x: Any) -> Tensor:
         lambda np, scipy, x, dim: scipy.special.softmax(-x, axis=dim) if x.ndim else np.ones(())
     ),
 )
-def softmin(
-    x: Any, dim: int | None = None, *, axis: int | None = None, dtype: Any = None
-) -> Tensor:
+@torch_words()
+def softmin(x: Any, axis: int | None = None, *, dtype: Any = None) -> Tensor:
     """Return softmax(-x) along an axis.
 
     Examples
@@ -260,7 +260,7 @@ def softmin(
     >>> pb.nn.functional.softmin(pb.tensor([0.0, 0.0]), dim=0)
     tensor([0.5000, 0.5000])
     """
-    return softmax(negative(x), dim, axis=axis, dtype=dtype)
+    return softmax(negative(x), axis, dtype=dtype)
 
 
 @composition(sample((2, 4)), sample((4, 0), dim=0), domain=real(-2, 2), scalars=False)

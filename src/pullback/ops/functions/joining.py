@@ -13,18 +13,20 @@ from typing import Any
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, ArgumentTypeError, ShapeError, compose
 from pullback.ops.arguments import needs_rank, tensor_of
-from pullback.ops.axes import merge_axis_args, normalize_axis, to_builtin
+from pullback.ops.axes import normalize_axis, to_builtin
 from pullback.ops.declare import composition, needs_tensor, refuse_positions, wrapper_of
 from pullback.ops.functions.manipulation import reshape
 from pullback.ops.primitives.joining import cat_p, split_p, stack_p, unbind_p
 from pullback.ops.samples import sample
+from pullback.ops.torch_words import torch_words
 
 _SEQUENCES = frozenset((tuple, list))
 
 
 # -- joining ---------------------------------------------------------------------------------------
 @wrapper_of(cat_p)
-def cat(tensors: Sequence[Any], dim: int | None = None, *, axis: int | None = None) -> Tensor:
+@torch_words()
+def cat(tensors: Sequence[Any], axis: int = 0) -> Tensor:
     """Join tensors along an axis they have, the first by default: PyTorch's name of `concat`.
 
     Examples
@@ -33,11 +35,9 @@ def cat(tensors: Sequence[Any], dim: int | None = None, *, axis: int | None = No
     >>> pb.cat([pb.zeros(2, 1), pb.zeros(2, 3)], dim=1).shape
     (2, 4)
     """
-    if axis is not None:
-        dim = merge_axis_args("cat", dim, axis)
     if tensors.__class__ not in _SEQUENCES or not tensors:
         tensors = _listed("concat", tensors)
-    return cat_p.public(*tensors, axis=0 if dim is None else dim)
+    return cat_p.public(*tensors, axis=axis)
 
 
 concatenate = cat
@@ -187,7 +187,8 @@ def _listed(op: str, arrays: Any) -> list[Any]:
 
 # -- splitting -------------------------------------------------------------------------------------
 @wrapper_of(unbind_p)
-def unbind(x: Any, dim: int | None = None, *, axis: int | None = None) -> tuple[Tensor, ...]:
+@torch_words()
+def unbind(x: Any, axis: int = 0) -> tuple[Tensor, ...]:
     """Return views of the slices of `x` along an axis, the first by default: `unstack`.
 
     Examples
@@ -196,8 +197,7 @@ def unbind(x: Any, dim: int | None = None, *, axis: int | None = None) -> tuple[
     >>> pb.unbind(pb.tensor([1.0, 2.0]))
     (tensor(1.), tensor(2.))
     """
-    along = merge_axis_args("unbind", dim, axis)
-    return unstack(x, axis=0 if along is None else along)
+    return unstack(x, axis=axis)
 
 
 @wrapper_of(unbind_p, numpy="unstack: x axis")

@@ -11,7 +11,7 @@ from typing import Any
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, ShapeError, compose
 from pullback.ops.arguments import needs_rank
-from pullback.ops.axes import merge_axis_args, normalize_axes, normalize_axis
+from pullback.ops.axes import normalize_axes, normalize_axis
 from pullback.ops.declare import composition, needs_tensor, register_xp, wrapper_of
 from pullback.ops.functions.creation import eye
 from pullback.ops.functions.linear_algebra import svdvals
@@ -24,6 +24,7 @@ from pullback.ops.primitives.comparison import greater
 from pullback.ops.primitives.reductions import _INF, vector_norm_p
 from pullback.ops.primitives.rounding import absolute
 from pullback.ops.samples import both, sample
+from pullback.ops.torch_words import torch_words
 
 
 # -- norms -----------------------------------------------------------------------------------------
@@ -124,15 +125,8 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Tenso
     result_dtype="real",
     methods="norm",
 )
-def norm(
-    x: Any,
-    p: Any = "fro",
-    dim: Any = None,
-    keepdim: bool = False,
-    *,
-    axis: Any = None,
-    keepdims: bool = False,
-) -> Tensor:
+@torch_words()
+def norm(x: Any, p: Any = "fro", axis: Any = None, keepdims: bool = False) -> Tensor:
     """Return the norm of vectors, or with ``p="nuc"`` of matrices, as PyTorch's function does.
 
     Parameters
@@ -156,16 +150,16 @@ def norm(
     tensor([ 5., 10.])
     """
     needs_tensor("norm", x)
-    over, keep = merge_axis_args("norm", dim, axis), keepdim or keepdims
     if p != "nuc":
-        return vector_norm_p.public(x, axis=over, keepdims=keep, ord=2 if p in ("fro", None) else p)
-    axes = normalize_axes("norm", over, len(x.shape))
+        order = 2 if p in ("fro", None) else p
+        return vector_norm_p.public(x, axis=axis, keepdims=keepdims, ord=order)
+    axes = normalize_axes("norm", axis, len(x.shape))
     if len(axes) != 2:
         required = "two dimensions for p='nuc' required"
         raise ArgumentError(compose("norm", required, str(len(axes)), ("x", x)))
     others = [i for i in range(len(x.shape)) if i not in axes]
     result = matrix_norm(permute_dims(x, (*others, *axes)), ord="nuc")
-    for i in sorted(axes) if keep else ():
+    for i in sorted(axes) if keepdims else ():
         result = expand_dims(result, axis=i)
     return result
 

@@ -6,26 +6,18 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from pullback.core.tensor.tensor import Tensor
-from pullback.ops.axes import merge_axis_args
-from pullback.ops.declare import composition, refuse_positions, wrapper_of
+from pullback.ops.declare import composition, wrapper_of
 from pullback.ops.functions.data_types import astype
 from pullback.ops.primitives.reductions import max, min, prod_p, sum_p
 from pullback.ops.primitives.softmax import log_softmax_p, logsumexp_p, softmax_p
 from pullback.ops.samples import AXES, real
+from pullback.ops.torch_words import torch_words
 
 
 # -- sums and products -----------------------------------------------------------------------------
 @wrapper_of(sum_p)
-def sum(
-    x: Any,
-    /,
-    *_more: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    keepdims: bool = False,
-    dim: Any = None,
-    keepdim: bool = False,
-) -> Tensor:
+@torch_words(sum_p)
+def sum(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
     """Return the sum over `axis`, all axes by default.
 
     Examples
@@ -34,25 +26,12 @@ def sum(
     >>> pb.sum(pb.tensor([[1.0, 2.0], [3.0, 4.0]]), axis=0)
     tensor([4., 6.])
     """
-    if _more or dim is not None or keepdim:
-        refuse_positions(sum, _more)
-        axis, keepdims = merge_axis_args("sum", dim, axis), keepdims or keepdim
-    if dtype is None:
-        return sum_p.public(x, axis=axis, keepdims=keepdims)
     return in_dtype(sum_p.public, x, dtype, axis=axis, keepdims=keepdims)
 
 
 @wrapper_of(prod_p)
-def prod(
-    x: Any,
-    /,
-    *_more: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    keepdims: bool = False,
-    dim: Any = None,
-    keepdim: bool = False,
-) -> Tensor:
+@torch_words(prod_p)
+def prod(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
     """Return the product over `axis`, all axes by default; the gradient is right with zeros.
 
     Examples
@@ -61,9 +40,6 @@ def prod(
     >>> pb.prod(pb.tensor([2.0, 3.0]))
     tensor(6.)
     """
-    if _more or dim is not None or keepdim:
-        refuse_positions(prod, _more)
-        axis, keepdims = merge_axis_args("prod", dim, axis), keepdims or keepdim
     return in_dtype(prod_p.public, x, dtype, axis=axis, keepdims=keepdims)
 
 
@@ -77,9 +53,8 @@ def in_dtype(function: Callable[..., Tensor], x: Any, dtype: Any, **settings: An
 
 # -- PyTorch's names -------------------------------------------------------------------------------
 @composition(AXES[1], domain=real(-2, 2), distinct=True, reference="numpy.max", scalars=False)
-def amax(
-    x: Any, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: bool = False
-) -> Tensor:
+@torch_words()
+def amax(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     """Return the largest element over axes: PyTorch's name of `max`.
 
     Examples
@@ -88,13 +63,12 @@ def amax(
     >>> pb.amax(pb.tensor([[1.0, 3.0], [4.0, 2.0]]), dim=0)
     tensor([4., 3.])
     """
-    return max(x, axis=merge_axis_args("amax", dim, axis), keepdims=keepdim or keepdims)
+    return max(x, axis=axis, keepdims=keepdims)
 
 
 @composition(AXES[1], domain=real(-2, 2), distinct=True, reference="numpy.min", scalars=False)
-def amin(
-    x: Any, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: bool = False
-) -> Tensor:
+@torch_words()
+def amin(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     """Return the smallest element over axes: PyTorch's name of `min`.
 
     Examples
@@ -103,7 +77,7 @@ def amin(
     >>> pb.amin(pb.tensor([[1.0, 3.0], [4.0, 2.0]]), dim=0)
     tensor([1., 2.])
     """
-    return min(x, axis=merge_axis_args("amin", dim, axis), keepdims=keepdim or keepdims)
+    return min(x, axis=axis, keepdims=keepdims)
 
 
 class Extremes(NamedTuple):
@@ -122,9 +96,8 @@ class Extremes(NamedTuple):
     reference=(lambda np, x, axis, keepdims: (np.min(x, axis), np.max(x, axis))),
     scalars=False,
 )
-def aminmax(
-    x: Any, *, dim: Any = None, keepdim: bool = False, axis: Any = None, keepdims: bool = False
-) -> Extremes:
+@torch_words()
+def aminmax(x: Any, *, axis: Any = None, keepdims: bool = False) -> Extremes:
     """Return the smallest and the largest element over axes.
 
     Examples
@@ -133,15 +106,13 @@ def aminmax(
     >>> pb.aminmax(pb.tensor([1.0, 3.0, 2.0]))
     Extremes(min=tensor(1.), max=tensor(3.))
     """
-    over, kept = merge_axis_args("aminmax", dim, axis), keepdim or keepdims
-    return Extremes(min(x, axis=over, keepdims=kept), max(x, axis=over, keepdims=kept))
+    return Extremes(min(x, axis=axis, keepdims=keepdims), max(x, axis=axis, keepdims=keepdims))
 
 
 # -- exponential sums ------------------------------------------------------------------------------
 @wrapper_of(softmax_p, methods="softmax")
-def softmax(
-    x: Any, dim: int | None = None, *, axis: int | None = None, dtype: Any = None
-) -> Tensor:
+@torch_words(softmax_p)
+def softmax(x: Any, axis: int | None = None, *, dtype: Any = None) -> Tensor:
     """Return exp(x) / sum(exp(x)) along an axis, without overflow.
 
     `dim` and `axis` are two names of it; `dtype` is what `x` is converted to first.
@@ -152,17 +123,12 @@ def softmax(
     >>> pb.softmax(pb.tensor([1000.0, 1000.0]), 0)
     tensor([0.5000, 0.5000])
     """
-    if axis is not None:
-        dim = merge_axis_args("softmax", dim, axis)
-    if dtype is None:
-        return softmax_p.public(x, axis=dim)
-    return in_dtype(softmax_p.public, x, dtype, axis=dim)
+    return in_dtype(softmax_p.public, x, dtype, axis=axis)
 
 
 @wrapper_of(log_softmax_p, methods="log_softmax")
-def log_softmax(
-    x: Any, dim: int | None = None, *, axis: int | None = None, dtype: Any = None
-) -> Tensor:
+@torch_words(log_softmax_p)
+def log_softmax(x: Any, axis: int | None = None, *, dtype: Any = None) -> Tensor:
     """Return the logarithm of `softmax` along an axis, without overflow.
 
     Examples
@@ -171,17 +137,12 @@ def log_softmax(
     >>> pb.log_softmax(pb.tensor([0.0, 1000.0]), 0)
     tensor([-1000.,     0.])
     """
-    if axis is not None:
-        dim = merge_axis_args("log_softmax", dim, axis)
-    if dtype is None:
-        return log_softmax_p.public(x, axis=dim)
-    return in_dtype(log_softmax_p.public, x, dtype, axis=dim)
+    return in_dtype(log_softmax_p.public, x, dtype, axis=axis)
 
 
 @wrapper_of(logsumexp_p, methods="logsumexp")
-def logsumexp(
-    x: Any, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: bool = False
-) -> Tensor:
+@torch_words()
+def logsumexp(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     """Return log(sum(exp(x))) over axes, all by default, without overflow; of nothing, -inf.
 
     Examples
@@ -190,6 +151,4 @@ def logsumexp(
     >>> pb.logsumexp(pb.tensor([1000.0, 1000.0]), 0)
     tensor(1000.6932)
     """
-    if axis is not None:
-        dim = merge_axis_args("logsumexp", dim, axis)
-    return logsumexp_p.public(x, axis=dim, keepdims=keepdim or keepdims)
+    return logsumexp_p.public(x, axis=axis, keepdims=keepdims)

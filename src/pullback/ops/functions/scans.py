@@ -6,10 +6,10 @@ from collections.abc import Callable
 from numbers import Real
 from typing import Any
 
-from pullback.core.tensor.tensor import TENSOR_CLASSES, Tensor
+from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, ShapeError, compose
 from pullback.ops.arguments import needs_rank, tensor_of
-from pullback.ops.axes import merge_axis_args, normalize_axes, normalize_axis
+from pullback.ops.axes import normalize_axes, normalize_axis
 from pullback.ops.declare import composition, needs_one_library, needs_tensor, wrapper_of
 from pullback.ops.functions.creation import full
 from pullback.ops.functions.data_types import astype
@@ -22,11 +22,13 @@ from pullback.ops.primitives.conversion import clone
 from pullback.ops.primitives.reductions import sum_p
 from pullback.ops.primitives.scans import cumprod_p, cumsum_p, logcumsumexp_p
 from pullback.ops.samples import sample
+from pullback.ops.torch_words import torch_words
 
 
 # -- running sums and products ---------------------------------------------------------------------
 @wrapper_of(cumsum_p, methods="cumsum", numpy="cumsum: a=x axis/flat dtype")
-def cumsum(x: Any, dim: int | None = None, *, axis: int | None = None, dtype: Any = None) -> Tensor:
+@torch_words(cumsum_p)
+def cumsum(x: Any, axis: int | None = None, *, dtype: Any = None) -> Tensor:
     """Return the running sum along an axis.
 
     `dim` and `axis` are two names of it; `dtype` is what `x` is converted to first.
@@ -37,17 +39,12 @@ def cumsum(x: Any, dim: int | None = None, *, axis: int | None = None, dtype: An
     >>> pb.cumsum(pb.tensor([1.0, 2.0, 3.0]), 0)
     tensor([1., 3., 6.])
     """
-    if axis is not None:
-        dim = merge_axis_args("cumsum", dim, axis)
-    if dtype is None and x.__class__ in TENSOR_CLASSES:
-        return cumsum_p.public(x, axis=dim)
-    return _along("cumsum", cumsum_p.public, x, dim, dtype)
+    return _along("cumsum", cumsum_p.public, x, axis, dtype)
 
 
 @wrapper_of(cumprod_p, methods="cumprod", numpy="cumprod: a=x axis/flat dtype")
-def cumprod(
-    x: Any, dim: int | None = None, *, axis: int | None = None, dtype: Any = None
-) -> Tensor:
+@torch_words(cumprod_p)
+def cumprod(x: Any, axis: int | None = None, *, dtype: Any = None) -> Tensor:
     """Return the running product along an axis.
 
     `dim` and `axis` are two names of it; `dtype` is what `x` is converted to first. The gradient
@@ -59,7 +56,7 @@ def cumprod(
     >>> pb.cumprod(pb.tensor([1.0, 2.0, 3.0]), 0)
     tensor([1., 2., 6.])
     """
-    return _along("cumprod", cumprod_p.public, x, merge_axis_args("cumprod", dim, axis), dtype)
+    return _along("cumprod", cumprod_p.public, x, axis, dtype)
 
 
 def _along(op: str, scan: Callable[..., Tensor], x: Any, axis: Any, dtype: Any) -> Tensor:
@@ -171,7 +168,8 @@ def _standard(
 
 
 @wrapper_of(logcumsumexp_p, methods="logcumsumexp")
-def logcumsumexp(x: Any, dim: int | None = None, *, axis: int | None = None) -> Tensor:
+@torch_words()
+def logcumsumexp(x: Any, axis: int | None = None) -> Tensor:
     """Return log(cumsum(exp(x))) along an axis, without overflow.
 
     Examples
@@ -180,7 +178,7 @@ def logcumsumexp(x: Any, dim: int | None = None, *, axis: int | None = None) -> 
     >>> pb.logcumsumexp(pb.tensor([1000.0, 1000.0]), 0)
     tensor([1000.0000, 1000.6932])
     """
-    return logcumsumexp_p.public(x, axis=merge_axis_args("logcumsumexp", dim, axis))
+    return logcumsumexp_p.public(x, axis=axis)
 
 
 # -- differences -----------------------------------------------------------------------------------

@@ -48,6 +48,7 @@ from pullback.ops.primitives.gathering import gather_p
 from pullback.ops.primitives.reductions import argmax, mean, std, sum_p, var
 from pullback.ops.primitives.sorting import argsort_p, median_of_all_p, middle
 from pullback.ops.samples import AXES, NO_AXIS, both, integers, real, sample
+from pullback.ops.torch_words import torch_words
 
 
 # -- spread ----------------------------------------------------------------------------------------
@@ -124,15 +125,8 @@ def std_mean(
 @composition(
     *AXES[1:5], sample((0, 3), axis=0), NO_AXIS[0], reference="numpy.nansum", methods="nansum"
 )
-def nansum(
-    x: Any,
-    dim: Any = None,
-    keepdim: bool = False,
-    *,
-    axis: Any = None,
-    keepdims: bool = False,
-    dtype: Any = None,
-) -> Tensor:
+@torch_words()
+def nansum(x: Any, axis: Any = None, keepdims: bool = False, *, dtype: Any = None) -> Tensor:
     """Return the sum over axes of what is not NaN; a NaN has the gradient 0.
 
     Examples
@@ -142,8 +136,7 @@ def nansum(
     tensor(3.)
     """
     x = tensor_of("nansum", x)
-    over = merge_axis_args("nansum", dim, axis)
-    return in_dtype(sum_p.public, _numbers(x), dtype, axis=over, keepdims=keepdim or keepdims)
+    return in_dtype(sum_p.public, _numbers(x), dtype, axis=axis, keepdims=keepdims)
 
 
 def _numbers(x: Tensor) -> Tensor:
@@ -151,9 +144,8 @@ def _numbers(x: Tensor) -> Tensor:
 
 
 @composition(*AXES[1:5], reference="numpy.nanmean", methods="nanmean")
-def nanmean(
-    x: Any, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: bool = False
-) -> Tensor:
+@torch_words()
+def nanmean(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     """Return the mean over axes of what is not NaN; a NaN has the gradient 0.
 
     Where all are NaN, the mean is NaN.
@@ -174,11 +166,10 @@ def nanmean(
         required = "a floating point or complex dtype required"
         hint = "convert it first, for instance with .float()"
         raise DTypeError(compose("nanmean", required, x.dtype.name, ("x", x), hint=hint))
-    over, kept = merge_axis_args("nanmean", dim, axis), keepdim or keepdims
-    normalize_axes("nanmean", over, len(x.shape))
+    normalize_axes("nanmean", axis, len(x.shape))
     number = astype(logical_not(isnan(x)), x.dtype)
-    counted = sum_p.public(number, axis=over, keepdims=kept)
-    return sum_p.public(_numbers(x), axis=over, keepdims=kept) / counted
+    counted = sum_p.public(number, axis=axis, keepdims=keepdims)
+    return sum_p.public(_numbers(x), axis=axis, keepdims=keepdims) / counted
 
 
 def _median(op: str, x: Any, dim: int | None, keepdim: bool, skip_nan: bool) -> Any:

@@ -15,8 +15,7 @@ from pullback.core.function.call_codegen import operator_call as operator
 from pullback.core.function.dispatch import is_left_to
 from pullback.core.tensor.tensor import TENSOR_CLASSES, Tensor
 from pullback.errors import ArgumentError, ArgumentTypeError
-from pullback.ops.axes import merge_axis_args
-from pullback.ops.declare import METHODS, inplace, named_by_errors, needs_tensor
+from pullback.ops.declare import METHODS, Primitive, inplace, named_by_errors, needs_tensor
 from pullback.ops.functions import (
     complex_numbers,
     indexing,
@@ -45,6 +44,7 @@ from pullback.ops.primitives.comparison import (
 )
 from pullback.ops.primitives.products import matmul_p
 from pullback.ops.primitives.shape import permute_p, reshape_p
+from pullback.ops.torch_words import method_of, torch_words
 
 _INTS = frozenset((int,))
 
@@ -205,10 +205,10 @@ class TensorMethods(
         """Return a view with an axis of length 1 inserted at `dim`."""
         return manipulation.expand_dims(self, dim)
 
-    def squeeze(self: Any, dim: Any = None, *, axis: Any = None) -> Tensor:
+    @torch_words()
+    def squeeze(self: Any, axis: Any = None) -> Tensor:
         """Return a view without axes of length 1: all of them, or those of `dim` that are."""
-        over = merge_axis_args("squeeze", dim, axis)
-        return manipulation.squeeze_where_possible(self, over)
+        return manipulation.squeeze_where_possible(self, axis)
 
     def expand(self: Any, *sizes: Any) -> Tensor:
         """Return a view repeated to a larger shape; -1 keeps a length."""
@@ -266,10 +266,16 @@ def methods_of(*classes: type) -> dict[str, Any]:
 
 def declared_methods() -> dict[str, Callable[..., Any]]:
     """Return the methods that declarations list, by name."""
-    return {
-        name: inplace_form(function) if name.endswith("_") else function
-        for name, function in METHODS.items()
-    }
+    return {name: _as_method(name, function) for name, function in METHODS.items()}
+
+
+def _as_method(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    if name.endswith("_"):
+        return inplace_form(function)
+    op = getattr(function, "primitive", None)
+    if isinstance(op, Primitive) and op.public is function and "axis" in op.settings:
+        return method_of(op, name)
+    return function
 
 
 def attach(methods: dict[str, Any]) -> None:

@@ -9,7 +9,6 @@ from pullback.core.function.inplace import apply_inplace
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import DTypeError, ShapeError, compose
 from pullback.ops.arguments import needs_rank
-from pullback.ops.axes import merge_axis_args
 from pullback.ops.declare import Primitive
 from pullback.ops.functions import gathering, joining, sorting, statistics
 from pullback.ops.functions.gathering import one_number, scattered, slice_index, slices_for
@@ -24,6 +23,7 @@ from pullback.ops.primitives.gathering import (
     scatter_add_p,
     scatter_p,
 )
+from pullback.ops.torch_words import torch_words
 
 
 class GatheringMethods:
@@ -99,85 +99,53 @@ class GatheringMethods:
         return self  # type: ignore[no-any-return]
 
     # -- order --------------------------------------------------------------------------------
+    @torch_words()
     def sort(
-        self: Any,
-        dim: int | None = None,
-        descending: bool = False,
-        stable: bool = False,
-        *,
-        axis: int | None = None,
+        self: Any, axis: int = -1, descending: bool = False, stable: bool = False
     ) -> ValuesAndIndices:
         """Return the elements sorted along `dim`, the last by default, and where they were."""
-        over = merge_axis_args("sort", dim, axis)
-        return sorting.sorted_with_indices(
-            "sort", self, -1 if over is None else over, descending, stable
-        )
+        return sorting.sorted_with_indices("sort", self, axis, descending, stable)
 
+    @torch_words()
     def argsort(
-        self: Any,
-        dim: int | None = None,
-        descending: bool = False,
-        stable: bool = False,
-        *,
-        axis: int | None = None,
+        self: Any, axis: int = -1, descending: bool = False, stable: bool = False
     ) -> Tensor:
         """Return the indices that sort along `dim`, the last by default."""
-        over = merge_axis_args("argsort", dim, axis)
-        return sorting.argsort(
-            self, axis=-1 if over is None else over, descending=descending, stable=stable
-        )
+        return sorting.argsort(self, axis=axis, descending=descending, stable=stable)
 
-    def median(
-        self: Any,
-        dim: int | None = None,
-        keepdim: bool = False,
-        *,
-        axis: int | None = None,
-        keepdims: bool = False,
-    ) -> Any:
+    @torch_words()
+    def median(self: Any, axis: int | None = None, keepdims: bool = False) -> Any:
         """Return the lower median, with `dim` a pair of values and indices."""
-        return statistics.median(self, merge_axis_args("median", dim, axis), keepdim or keepdims)
+        return statistics.median(self, axis, keepdims)
 
-    def nanmedian(
-        self: Any,
-        dim: int | None = None,
-        keepdim: bool = False,
-        *,
-        axis: int | None = None,
-        keepdims: bool = False,
-    ) -> Any:
+    @torch_words()
+    def nanmedian(self: Any, axis: int | None = None, keepdims: bool = False) -> Any:
         """Return the lower median of what is not NaN, with `dim` a pair of values and indices."""
-        return statistics.nanmedian(
-            self, merge_axis_args("nanmedian", dim, axis), keepdim or keepdims
-        )
+        return statistics.nanmedian(self, axis, keepdims)
 
+    @torch_words()
     def quantile(
         self: Any,
         q: Any,
-        dim: int | None = None,
-        keepdim: bool = False,
-        *,
-        interpolation: str = "linear",
         axis: int | None = None,
         keepdims: bool = False,
+        *,
+        interpolation: str = "linear",
     ) -> Tensor:
         """Return the quantiles at `q` along `dim`, of all elements by default."""
-        over, keep = merge_axis_args("quantile", dim, axis), keepdim or keepdims
-        return statistics.quantile(self, q, over, keep, interpolation=interpolation)
+        return statistics.quantile(self, q, axis, keepdims, interpolation=interpolation)
 
+    @torch_words()
     def nanquantile(
         self: Any,
         q: Any,
-        dim: int | None = None,
-        keepdim: bool = False,
-        *,
-        interpolation: str = "linear",
         axis: int | None = None,
         keepdims: bool = False,
+        *,
+        interpolation: str = "linear",
     ) -> Tensor:
         """Return the quantiles at `q` of what is not NaN."""
-        over, keep = merge_axis_args("nanquantile", dim, axis), keepdim or keepdims
-        return statistics.nanquantile(self, q, over, keep, interpolation=interpolation)
+        return statistics.nanquantile(self, q, axis, keepdims, interpolation=interpolation)
 
     def nonzero(self: Any, *, as_tuple: bool = False) -> Any:
         """Return the indices of what is not 0, a row each; as a tuple, a tensor for each axis."""

@@ -15,9 +15,11 @@ from pullback.ops.axes import merge_axis_args, to_builtin
 from pullback.ops.functions import reductions, statistics
 from pullback.ops.functions.sorting import values_and_indices
 from pullback.ops.primitives import arithmetic, reductions as reductions_primitives
+from pullback.ops.primitives.reductions import prod_p, sum_p
 from pullback.ops.primitives.scans import cumprod_p, cumsum_p
+from pullback.ops.torch_words import torch_words
 
-_sum, _var = reductions_primitives.sum_p.public, reductions_primitives.var
+_var = reductions_primitives.var
 
 
 class ReducingMethods:
@@ -25,42 +27,15 @@ class ReducingMethods:
 
     __slots__ = ()
 
-    def sum(
-        self,
-        dim: Any = None,
-        keepdim: bool = False,
-        *,
-        axis: Any = None,
-        keepdims: bool = False,
-        dtype: Any = None,
-    ) -> Tensor:
+    @torch_words(sum_p)
+    def sum(self, axis: Any = None, keepdims: bool = False, *, dtype: Any = None) -> Tensor:
         """Return the sum over `dim`, all dimensions by default."""
-        if axis is not None:
-            dim = merge_axis_args("sum", dim, axis)
-        if dtype is None:
-            return _sum(self, axis=dim, keepdims=keepdim or keepdims)
-        return reductions.sum(self, axis=dim, dtype=dtype, keepdims=keepdim or keepdims)
+        return reductions.sum(self, axis=axis, dtype=dtype, keepdims=keepdims)
 
-    def mean(
-        self, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: bool = False
-    ) -> Tensor:
-        """Return the mean over `dim`, all dimensions by default."""
-        if axis is not None:
-            dim = merge_axis_args("mean", dim, axis)
-        return reductions_primitives.mean(self, axis=dim, keepdims=keepdim or keepdims)
-
-    def prod(
-        self,
-        dim: Any = None,
-        keepdim: bool = False,
-        *,
-        axis: Any = None,
-        keepdims: bool = False,
-        dtype: Any = None,
-    ) -> Tensor:
+    @torch_words(prod_p)
+    def prod(self, axis: Any = None, keepdims: bool = False, *, dtype: Any = None) -> Tensor:
         """Return the product over `dim`, all dimensions by default."""
-        over = merge_axis_args("prod", dim, axis)
-        return reductions.prod(self, axis=over, dtype=dtype, keepdims=keepdim or keepdims)
+        return reductions.prod(self, axis=axis, dtype=dtype, keepdims=keepdims)
 
     def var(
         self,
@@ -117,96 +92,28 @@ class ReducingMethods:
             return reductions_primitives.min(self, axis=None, keepdims=keepdim or keepdims)
         return _extreme(self, "min", dim, axis, keepdim or keepdims)
 
-    def amax(
-        self, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: bool = False
-    ) -> Tensor:
-        """Return the largest elements over `dim`; ties share the gradient."""
-        if axis is not None:
-            dim = merge_axis_args("amax", dim, axis)
-        return reductions_primitives.max(self, axis=dim, keepdims=keepdim or keepdims)
-
-    def amin(
-        self, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: bool = False
-    ) -> Tensor:
-        """Return the smallest elements over `dim`; ties share the gradient."""
-        if axis is not None:
-            dim = merge_axis_args("amin", dim, axis)
-        return reductions_primitives.min(self, axis=dim, keepdims=keepdim or keepdims)
-
-    def any(
-        self, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: bool = False
-    ) -> Tensor:
-        """Return whether any element over `dim` is true."""
-        if axis is not None:
-            dim = merge_axis_args("any", dim, axis)
-        return reductions_primitives.any(self, axis=dim, keepdims=keepdim or keepdims)
-
-    def all(
-        self, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: bool = False
-    ) -> Tensor:
-        """Return whether all elements over `dim` are true."""
-        if axis is not None:
-            dim = merge_axis_args("all", dim, axis)
-        return reductions_primitives.all(self, axis=dim, keepdims=keepdim or keepdims)
-
-    def argmax(
-        self,
-        dim: int | None = None,
-        keepdim: bool = False,
-        *,
-        axis: int | None = None,
-        keepdims: bool = False,
-    ) -> Tensor:
-        """Return the index of the largest element along `dim`, in the flat tensor by default."""
-        if axis is not None:
-            dim = merge_axis_args("argmax", dim, axis)
-        return reductions_primitives.argmax(self, axis=dim, keepdims=keepdim or keepdims)
-
-    def argmin(
-        self,
-        dim: int | None = None,
-        keepdim: bool = False,
-        *,
-        axis: int | None = None,
-        keepdims: bool = False,
-    ) -> Tensor:
-        """Return the index of the smallest element along `dim`, in the flat tensor by default."""
-        if axis is not None:
-            dim = merge_axis_args("argmin", dim, axis)
-        return reductions_primitives.argmin(self, axis=dim, keepdims=keepdim or keepdims)
-
-    def aminmax(
-        self, *, dim: Any = None, keepdim: bool = False, axis: Any = None, keepdims: bool = False
-    ) -> Any:
+    @torch_words()
+    def aminmax(self, *, axis: Any = None, keepdims: bool = False) -> Any:
         """Return the smallest and the largest elements over `dim`."""
-        return reductions.aminmax(self, dim=dim, keepdim=keepdim, axis=axis, keepdims=keepdims)
+        return reductions.aminmax(self, axis=axis, keepdims=keepdims)
 
-    def count_nonzero(
-        self, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: bool = False
-    ) -> Tensor:
-        """Return how many elements over `dim`, all dimensions by default, are not 0."""
-        over = merge_axis_args("count_nonzero", dim, axis)
-        return reductions_primitives.count_nonzero(self, axis=over, keepdims=keepdim or keepdims)
-
-    def cumsum_(
-        self: Any, dim: int | None = None, *, axis: int | None = None, dtype: Any = None
-    ) -> Tensor:
+    @torch_words()
+    def cumsum_(self: Any, axis: int | None = None, *, dtype: Any = None) -> Tensor:
         """Replace this tensor by its running sum along `dim` and return it."""
-        return _scanned(self, "cumsum", dim, axis, dtype)
+        return _scanned(self, "cumsum", axis, dtype)
 
-    def cumprod_(
-        self: Any, dim: int | None = None, *, axis: int | None = None, dtype: Any = None
-    ) -> Tensor:
+    @torch_words()
+    def cumprod_(self: Any, axis: int | None = None, *, dtype: Any = None) -> Tensor:
         """Replace this tensor by its running product along `dim` and return it."""
-        return _scanned(self, "cumprod", dim, axis, dtype)
+        return _scanned(self, "cumprod", axis, dtype)
 
 
-def _scanned(x: Tensor, name: str, dim: int | None, axis: int | None, dtype: Any) -> Tensor:
+def _scanned(x: Tensor, name: str, axis: int | None, dtype: Any) -> Tensor:
     if dtype is not None and as_dtype(dtype) is not x.dtype:
         required, came = f"the tensor's dtype, {x.dtype.name}, required", as_dtype(dtype).name
         raise DTypeError(compose(f"{name}_", required, came, hint=f"use {name}"))
     scan = cumsum_p if name == "cumsum" else cumprod_p
-    return apply_inplace(scan, x, (), {"axis": merge_axis_args(f"{name}_", dim, axis)})
+    return apply_inplace(scan, x, (), {"axis": axis})
 
 
 def _extreme(x: Any, name: str, dim: Any, axis: Any, keepdims: Any) -> Any:

@@ -8,7 +8,6 @@ from pullback.core.function.inplace import apply_inplace
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, compose
 from pullback.ops.arguments import needs_rank
-from pullback.ops.axes import merge_axis_args
 from pullback.ops.functions import (
     diagonals,
     joining,
@@ -16,6 +15,7 @@ from pullback.ops.functions import (
     repeating,
 )
 from pullback.ops.primitives.arranging import tril_p, triu_p
+from pullback.ops.torch_words import torch_words
 
 
 class ShapeMethods:
@@ -44,9 +44,10 @@ class ShapeMethods:
         """Return copies of this tensor side by side, as many along each dimension."""
         return repeating.tile(self, _flat(sizes))
 
-    def roll(self: Any, shifts: Any, dims: Any = None, *, axis: Any = None) -> Tensor:
+    @torch_words(word="dims")
+    def roll(self: Any, shifts: Any, axis: Any = None) -> Tensor:
         """Return this tensor with the elements moved on by `shifts` along `dims`."""
-        return manipulation.roll(self, shifts, axis=merge_axis_args("roll", dims, axis))
+        return manipulation.roll(self, shifts, axis=axis)
 
     def tril(self: Any, diagonal: int = 0, *, k: int = 0) -> Tensor:
         """Return the elements on and below a diagonal, with zeros above."""

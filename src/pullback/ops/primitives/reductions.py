@@ -76,6 +76,7 @@ mean_p = operation(
     },
     samples=(*AXES, *NO_AXIS, sample((0, 3), axis=1, keepdims=False)),
     reference="numpy.mean",
+    methods="mean",
     doc="""Return the mean over `axis`, all axes by default.
 
     Raises
@@ -293,6 +294,7 @@ def _extreme(name: str) -> Primitive:
         domain=real(-2, 2),
         distinct=True,
         reference=f"numpy.{name}",
+        methods=f"a{name}",
         batch="reduction",
         doc=f"""Return the {kind} element over `axis`; elements that tie share the gradient evenly.
 
@@ -329,6 +331,7 @@ def _whole(name: str, doc: str) -> Primitive:
         domain=grid(-1, 1),
         reference=f"numpy.{name}",
         result_dtype="bool",
+        methods=name,
         batch="reduction",
         doc=f"""{doc}
 
@@ -358,7 +361,7 @@ _ONE_AXIS = (
 
 
 def _position(name: str) -> Primitive:
-    def forward(xp: Any, x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
+    def forward(xp: Any, x: Any, *, axis: int | None = None, keepdims: bool = False) -> Any:
         axis = None if axis is None else normalize_axis(name, axis, len(x.shape))
         needs_order(name, x)
         return getattr(xp, name)(x, axis=axis, keepdims=keepdims)
@@ -372,6 +375,7 @@ def _position(name: str) -> Primitive:
         samples=_ONE_AXIS,
         reference=f"numpy.{name}",
         result_dtype="int64",
+        methods=name,
         numpy=f"{name}: a=x axis keepdims",
         batch="argmax",
         doc=f"""Return the index of the {name[3:]}imum along an axis, the first of several.
@@ -397,16 +401,19 @@ argmax = argmax_p.public
 argmin = argmin_p.public
 
 
+def _count_nonzero(xp: Any, x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
+    return xp.count_nonzero(x, axis=_axes_of(x, "count_nonzero", axis), keepdims=keepdims)
+
+
 count_nonzero_p = operation(
     "count_nonzero",
-    lambda xp, x, *, axis=None, keepdims=False: xp.count_nonzero(
-        x, axis=_axes_of(x, "count_nonzero", axis), keepdims=keepdims
-    ),
+    _count_nonzero,
     differentiable=False,
     samples=(*AXES[1:5], *EMPTY[:1], *NO_AXIS[:1]),
     domain=grid(-1, 1),
     reference="numpy.count_nonzero",
     result_dtype="int64",
+    methods="count_nonzero",
     doc="""Return how many elements over `axis`, all axes by default, are not 0.
 
     Examples
