@@ -21,7 +21,6 @@ R = TypeVar("R")
 _THINGS = ("sequences", "images", "volumes")
 _AXES = ("D", "H", "W")
 _KERNEL = ("kernel depth", "kernel height", "kernel width")
-_KERNEL = ("kernel depth", "kernel height", "kernel width")
 _INTS = ("int", "int or tuple of two int", "int or tuple of three int")
 
 

@@ -186,7 +186,7 @@ def _listed(op: str, arrays: Any) -> list[Any]:
 
 
 # -- splitting -------------------------------------------------------------------------------------
-@wrapper_of(unbind_p)
+@wrapper_of(unbind_p, methods="unbind")
 @torch_words()
 def unbind(x: Any, axis: int = 0) -> tuple[Tensor, ...]:
     """Return views of the slices of `x` along an axis, the first by default: `unstack`.

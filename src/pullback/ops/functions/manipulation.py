@@ -323,6 +323,7 @@ def sum_to_size(x: Tensor, *shape: Any) -> Tensor:
     sample((0, 2), end_dim=1),
     view=True,
     reference=(lambda x, start_dim=0, end_dim=-1: x.reshape((2, -1) if x.ndim == 3 else (-1,))),
+    methods="flatten",
 )
 def flatten(x: Any, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     """Return `x` with the axes from `start_dim` to `end_dim` made one, a view where possible.
@@ -360,6 +361,7 @@ def squeeze_where_possible(x: Any, dim: Any) -> Tensor:
     view=True,
     reference=(lambda x, dim, index: x.take(index, dim)),
     scalars=False,
+    methods="select",
 )
 def select(x: Any, dim: int, index: int) -> Tensor:
     """Return a view of one slice along an axis.
@@ -382,6 +384,7 @@ def select(x: Any, dim: int, index: int) -> Tensor:
     view=True,
     reference=(lambda x, dim, start, length: x.take(range(start, start + length), dim)),
     scalars=False,
+    methods="narrow",
 )
 def narrow(x: Any, dim: int, start: int, length: int) -> Tensor:
     """Return a view of `length` slices along an axis from `start` on.

@@ -95,6 +95,7 @@ class Extremes(NamedTuple):
     multi=True,
     reference=(lambda np, x, axis, keepdims: (np.min(x, axis), np.max(x, axis))),
     scalars=False,
+    methods="aminmax",
 )
 @torch_words()
 def aminmax(x: Any, *, axis: Any = None, keepdims: bool = False) -> Extremes:

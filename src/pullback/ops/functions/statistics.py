@@ -190,21 +190,20 @@ _MEDIANS = (
     sample((0, 3), dim=1),
     sample((), dim=0),
 )
+_MEDIAN: dict[str, Any] = {
+    "domain": real(-2, 2),
+    "distinct": True,
+    "call": lambda f, input, **settings: f(input, **settings).values,
+    "reference": lambda np, x, dim, keepdim=False: np.quantile(
+        np.atleast_1d(x), 0.5, dim, keepdims=keepdim, method="lower"
+    ),
+}
 
 
 # -- medians ---------------------------------------------------------------------------------------
-@composition(
-    *_MEDIANS,
-    domain=real(-2, 2),
-    distinct=True,
-    call=lambda f, input, **settings: f(input, **settings).values,
-    reference=(
-        lambda np, x, dim, keepdim=False: np.quantile(
-            np.atleast_1d(x), 0.5, dim, keepdims=keepdim, method="lower"
-        )
-    ),
-)
-def median(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
+@composition(*_MEDIANS, **_MEDIAN, methods="median")
+@torch_words()
+def median(input: Any, axis: int | None = None, keepdims: bool = False) -> Any:
     """Return the median, of an even number of elements the lower one; NaN where there is a NaN.
 
     Parameters
@@ -233,21 +232,12 @@ def median(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
     >>> pb.median(pb.tensor([[4.0, 1.0, 3.0]]), 1).indices
     tensor([2])
     """
-    return _median("median", input, dim, keepdim, skip_nan=False)
+    return _median("median", input, axis, keepdims, skip_nan=False)
 
 
-@composition(
-    *_MEDIANS,
-    domain=real(-2, 2),
-    distinct=True,
-    call=lambda f, input, **settings: f(input, **settings).values,
-    reference=(
-        lambda np, x, dim, keepdim=False: np.quantile(
-            np.atleast_1d(x), 0.5, dim, keepdims=keepdim, method="lower"
-        )
-    ),
-)
-def nanmedian(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
+@composition(*_MEDIANS, **_MEDIAN, methods="nanmedian")
+@torch_words()
+def nanmedian(input: Any, axis: int | None = None, keepdims: bool = False) -> Any:
     """Return the median of the elements that are not NaN; see `median`.
 
     Examples
@@ -256,7 +246,7 @@ def nanmedian(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
     >>> pb.nanmedian(pb.tensor([4.0, float("nan"), 3.0]))
     tensor(3.)
     """
-    return _median("nanmedian", input, dim, keepdim, skip_nan=True)
+    return _median("nanmedian", input, axis, keepdims, skip_nan=True)
 
 
 # -- quantiles -------------------------------------------------------------------------------------
@@ -363,26 +353,22 @@ _QUANTILES = (
     sample((4, 0), (1,), dim=0),
     sample((), ()),
 )
-
-
-_LEVELS = {"input": real(-2, 2), "q": real(0.4, 0.6)}
-
-
-@composition(
-    *_QUANTILES,
-    domain=_LEVELS,
-    distinct=True,
-    reference=(
-        lambda np, x, q, dim=None, keepdim=False: np.quantile(
-            x, q, dim if x.ndim else None, keepdims=keepdim
-        )
+_QUANTILE: dict[str, Any] = {
+    "domain": {"input": real(-2, 2), "q": real(0.4, 0.6)},
+    "distinct": True,
+    "reference": lambda np, x, q, dim=None, keepdim=False: np.quantile(
+        x, q, dim if x.ndim else None, keepdims=keepdim
     ),
-)
+}
+
+
+@composition(*_QUANTILES, **_QUANTILE, methods="quantile")
+@torch_words()
 def quantile(
     input: Any,
     q: Any,
-    dim: int | None = None,
-    keepdim: bool = False,
+    axis: int | None = None,
+    keepdims: bool = False,
     *,
     interpolation: str = "linear",
 ) -> Tensor:
@@ -411,24 +397,16 @@ def quantile(
     >>> pb.quantile(pb.tensor([1.0, 2.0, 3.0, 4.0]), 0.5)
     tensor(2.5000)
     """
-    return _quantile("quantile", input, q, dim, keepdim, interpolation, skip_nan=False)
+    return _quantile("quantile", input, q, axis, keepdims, interpolation, skip_nan=False)
 
 
-@composition(
-    *_QUANTILES,
-    domain=_LEVELS,
-    distinct=True,
-    reference=(
-        lambda np, x, q, dim=None, keepdim=False: np.quantile(
-            x, q, dim if x.ndim else None, keepdims=keepdim
-        )
-    ),
-)
+@composition(*_QUANTILES, **_QUANTILE, methods="nanquantile")
+@torch_words()
 def nanquantile(
     input: Any,
     q: Any,
-    dim: int | None = None,
-    keepdim: bool = False,
+    axis: int | None = None,
+    keepdims: bool = False,
     *,
     interpolation: str = "linear",
 ) -> Tensor:
@@ -440,7 +418,7 @@ def nanquantile(
     >>> pb.nanquantile(pb.tensor([1.0, float("nan"), 3.0]), 0.5)
     tensor(2.)
     """
-    return _quantile("nanquantile", input, q, dim, keepdim, interpolation, skip_nan=True)
+    return _quantile("nanquantile", input, q, axis, keepdims, interpolation, skip_nan=True)
 
 
 # -- modes -----------------------------------------------------------------------------------------

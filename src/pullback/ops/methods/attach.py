@@ -197,10 +197,6 @@ class TensorMethods(
         """Return this tensor in the shape of `other`."""
         return manipulation.reshape(self, other.shape)
 
-    def flatten(self: Any, start_dim: int = 0, end_dim: int = -1) -> Tensor:
-        """Return this tensor with the dimensions from `start_dim` to `end_dim` made one."""
-        return manipulation.flatten(self, start_dim, end_dim)
-
     def unsqueeze(self: Any, dim: int) -> Tensor:
         """Return a view with an axis of length 1 inserted at `dim`."""
         return manipulation.expand_dims(self, dim)
@@ -223,21 +219,9 @@ class TensorMethods(
         """Return a view repeated to a larger shape."""
         return manipulation.broadcast_to(self, _flat(sizes))
 
-    def unbind(self: Any, dim: int = 0) -> tuple[Tensor, ...]:
-        """Return views of the slices along `dim`."""
-        return joining.unstack(self, axis=dim)
-
     def flip(self: Any, *along: Any, dims: Any = None) -> Tensor:
         """Return this tensor with the order along `dims` reversed."""
         return manipulation.flip(self, axis=_flat(along) if dims is None else dims)
-
-    def select(self: Any, dim: int, index: int) -> Tensor:
-        """Return a view of one slice along `dim`."""
-        return manipulation.select(self, dim, index)
-
-    def narrow(self: Any, dim: int, start: int, length: int) -> Tensor:
-        """Return a view of `length` slices along `dim` from `start` on."""
-        return manipulation.narrow(self, dim, start, length)
 
     def stack(self: Any, tensors: Any, dim: int = 0) -> Tensor:
         """Join `tensors` along a new axis."""

@@ -92,9 +92,7 @@ class KindMethods:
         """Return a number in the shape `size`, in this tensor's dtype and device; see `full`."""
         return creation.full(size, fill_value, **_like(self, options))
 
-    def new_tensor(self: Any, data: Any, **options: Any) -> Tensor:
-        """Return `data` as a tensor of this one's dtype and device, or those given."""
-        return creation.new_tensor(self, data, **options)
+    new_tensor = creation.new_tensor
 
     # -- questions ----------------------------------------------------------------------------
     nelement = Tensor.numel

@@ -10,7 +10,7 @@ from pullback.core.tensor.tensor import Tensor
 from pullback.errors import DTypeError, ShapeError, compose
 from pullback.ops.arguments import needs_rank
 from pullback.ops.declare import Primitive
-from pullback.ops.functions import gathering, joining, sorting, statistics
+from pullback.ops.functions import gathering, joining, sorting
 from pullback.ops.functions.gathering import one_number, scattered, slice_index, slices_for
 from pullback.ops.functions.indexing import value_like
 from pullback.ops.functions.scattering import added_at
@@ -112,40 +112,6 @@ class GatheringMethods:
     ) -> Tensor:
         """Return the indices that sort along `dim`, the last by default."""
         return sorting.argsort(self, axis=axis, descending=descending, stable=stable)
-
-    @torch_words()
-    def median(self: Any, axis: int | None = None, keepdims: bool = False) -> Any:
-        """Return the lower median, with `dim` a pair of values and indices."""
-        return statistics.median(self, axis, keepdims)
-
-    @torch_words()
-    def nanmedian(self: Any, axis: int | None = None, keepdims: bool = False) -> Any:
-        """Return the lower median of what is not NaN, with `dim` a pair of values and indices."""
-        return statistics.nanmedian(self, axis, keepdims)
-
-    @torch_words()
-    def quantile(
-        self: Any,
-        q: Any,
-        axis: int | None = None,
-        keepdims: bool = False,
-        *,
-        interpolation: str = "linear",
-    ) -> Tensor:
-        """Return the quantiles at `q` along `dim`, of all elements by default."""
-        return statistics.quantile(self, q, axis, keepdims, interpolation=interpolation)
-
-    @torch_words()
-    def nanquantile(
-        self: Any,
-        q: Any,
-        axis: int | None = None,
-        keepdims: bool = False,
-        *,
-        interpolation: str = "linear",
-    ) -> Tensor:
-        """Return the quantiles at `q` of what is not NaN."""
-        return statistics.nanquantile(self, q, axis, keepdims, interpolation=interpolation)
 
     def nonzero(self: Any, *, as_tuple: bool = False) -> Any:
         """Return the indices of what is not 0, a row each; as a tuple, a tensor for each axis."""

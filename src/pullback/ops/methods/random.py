@@ -21,11 +21,7 @@ class RandomMethods:
 
     __slots__ = ()
 
-    multinomial = random.multinomial
-
-    def bernoulli(self: Any, p: float | None = None, *, generator: Any = None) -> Tensor:
-        """Return 1 with the probability that each element says, or `p`, and else 0."""
-        return random.bernoulli(self, p, generator=generator)
+    bernoulli, multinomial = random.bernoulli, random.multinomial
 
     def bernoulli_(self: Any, p: Any = 0.5, *, generator: Any = None) -> Tensor:
         """Write 1 with probability `p`, a number or a tensor, and else 0; return this tensor."""

@@ -93,11 +93,6 @@ class ReducingMethods:
         return _extreme(self, "min", dim, axis, keepdim or keepdims)
 
     @torch_words()
-    def aminmax(self, *, axis: Any = None, keepdims: bool = False) -> Any:
-        """Return the smallest and the largest elements over `dim`."""
-        return reductions.aminmax(self, axis=axis, keepdims=keepdims)
-
-    @torch_words()
     def cumsum_(self: Any, axis: int | None = None, *, dtype: Any = None) -> Tensor:
         """Replace this tensor by its running sum along `dim` and return it."""
         return _scanned(self, "cumsum", axis, dtype)
