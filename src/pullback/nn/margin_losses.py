@@ -6,12 +6,12 @@ the derivative is that of `relu` at 0, which is 0.
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, ShapeError, compose
-from pullback.nn.activations import softplus
 from pullback.nn.distances import cosine_similarity, pairwise_distance
 from pullback.nn.losses import known_reduction, reduced
 from pullback.ops.arguments import holds_somewhere, tensor_of
@@ -25,6 +25,7 @@ from pullback.ops.primitives.arithmetic import divide, minimum, multiply, negati
 from pullback.ops.primitives.comparison import equal, greater
 from pullback.ops.primitives.exponential import exp, log, square
 from pullback.ops.primitives.gathering import gather_p
+from pullback.ops.primitives.losses import binary_cross_entropy_with_logits_p
 from pullback.ops.primitives.reductions import mean, sum_p
 from pullback.ops.samples import grid, integers, real, sample
 
@@ -150,11 +151,16 @@ def triplet_margin_loss(
     tensor(1.)
     """
     known_reduction("triplet_margin_loss", reduction)
-    away = pairwise_distance(anchor, negative, p, eps)
-    if swap:
-        away = minimum(away, pairwise_distance(positive, negative, p, eps))
-    gap = subtract(pairwise_distance(anchor, positive, p, eps), away)
+    distance = functools.partial(pairwise_distance, p=p, eps=eps)
+    gap = _gap(distance, anchor, positive, negative, swap)
     return reduced(relu(add(gap, margin)), reduction)
+
+
+def _gap(distance: Any, anchor: Any, positive: Any, negative: Any, swap: bool) -> Tensor:
+    """Return how much farther away the positive is than the negative."""
+    away = distance(anchor, negative)
+    away = minimum(away, distance(positive, negative)) if swap else away
+    return subtract(distance(anchor, positive), away)
 
 
 @composition(
@@ -187,10 +193,8 @@ def triplet_margin_with_distance_loss(
     """
     known_reduction("triplet_margin_with_distance_loss", reduction)
     distance = pairwise_distance if distance_function is None else distance_function
-    away = distance(anchor, negative)
-    if swap:
-        away = minimum(away, distance(positive, negative))
-    return reduced(relu(add(subtract(distance(anchor, positive), away), margin)), reduction)
+    gap = _gap(distance, anchor, positive, negative, swap)
+    return reduced(relu(add(gap, margin)), reduction)
 
 
 @composition(
@@ -292,8 +296,7 @@ def multilabel_soft_margin_loss(
     """
     known_reduction("multilabel_soft_margin_loss", reduction)
     input = tensor_of("multilabel_soft_margin_loss", input, "input")
-    target = tensor_of("multilabel_soft_margin_loss", target, "target")
-    values = subtract(softplus(input), multiply(target, input))
+    values = binary_cross_entropy_with_logits_p.public(input, target)
     values = values if weight is None else multiply(values, weight)
     return reduced(mean(values, axis=-1, keepdims=False), reduction)
 

@@ -16,7 +16,8 @@ from pullback.interop.scipy.distributions import Continuous, Discrete
 from pullback.interop.scipy.reading import as_given, in_one_dtype, refuse
 from pullback.ops.functions.diagonals import diag, diagonal
 from pullback.ops.functions.pointwise import where
-from pullback.ops.primitives.exponential import exp, expm1, log, log1p, logaddexp, xlog1py, xlogy
+from pullback.ops.primitives.activations import logsigmoid
+from pullback.ops.primitives.exponential import exp, expm1, log, log1p, xlog1py, xlogy
 from pullback.ops.primitives.rounding import absolute
 from pullback.ops.primitives.special import erf, erfc, log_ndtr, ndtr, ndtri
 from pullback.ops.primitives.trigonometric import atan, tan
@@ -61,17 +62,13 @@ norm = Continuous(
 )
 
 
-def _softplus(y: Any) -> Any:
-    return logaddexp(y * 0, y)
-
-
 logistic = Continuous(
     "logistic",
-    lambda y: -_softplus(y) - _softplus(-y),
-    cdf=lambda y: special.expit(y),
+    lambda y: logsigmoid(y) + logsigmoid(-y),
+    cdf=special.expit,
     sf=lambda y: special.expit(-y),
-    logcdf=lambda y: -_softplus(-y),
-    logsf=lambda y: -_softplus(y),
+    logcdf=logsigmoid,
+    logsf=lambda y: logsigmoid(-y),
     ppf=special.logit,
     isf=lambda q: -special.logit(q),
 )
