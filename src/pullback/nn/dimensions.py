@@ -30,7 +30,7 @@ def axes_of(n: int) -> tuple[str, ...]:
 
 
 def in_dimensions(
-    *samples: Sequence[Sample], examples: Sequence[str], **facts: Any
+    *samples: Sequence[Sample], examples: Sequence[str], name: str = "", **facts: Any
 ) -> Callable[
     [Callable[Concatenate[int, P], R]], tuple[Callable[P, R], Callable[P, R], Callable[P, R]]
 ]:
@@ -47,12 +47,14 @@ def in_dimensions(
         Calls to test, of each number of dimensions.
     examples : sequence of str
         The lines of an example, of each.
+    name : str, optional
+        What comes before ``1d``, where that is not the function's own name.
     **facts
         As for `composition`, of all three.
     """
 
     def decorate(function: Callable[Concatenate[int, P], R]) -> Any:
-        written = [_of(function, n, lines) for n, lines in enumerate(examples, 1)]
+        written = [_of(function, name, n, lines) for n, lines in enumerate(examples, 1)]
         return tuple(
             composition(*calls, **facts)(each) for calls, each in zip(samples, written, strict=True)
         )
@@ -60,10 +62,10 @@ def in_dimensions(
     return decorate
 
 
-def _of(function: Callable[..., Any], n: int, example: str) -> FunctionType:
+def _of(function: Callable[..., Any], name: str, n: int, example: str) -> FunctionType:
     """Return the function of `n` dimensions."""
     template = cast(FunctionType, function)
-    name, code = f"{template.__name__}{n}d", template.__code__
+    name, code = f"{name or template.__name__}{n}d", template.__code__
     count = code.co_argcount
     positional = code.co_varnames[1:count]
     keywords = code.co_varnames[count : count + code.co_kwonlyargcount]

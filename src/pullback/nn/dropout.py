@@ -13,6 +13,7 @@ from typing import Any
 from pullback.arrays import get_default_dtype, library_of, real_of
 from pullback.core.tensor.tensor import Tensor, box
 from pullback.errors import ArgumentError, ShapeError, compose
+from pullback.nn.dimensions import in_dimensions
 from pullback.nn.embedding import one_hot
 from pullback.ops.arguments import tensor_of
 from pullback.ops.declare import composition, needs_tensor
@@ -99,61 +100,39 @@ def _seeded(f: Callable[..., Tensor], input: Any, *, seed: int, **settings: Any)
     return f(input, generator=random.Generator(device, seed), **settings)
 
 
-def _by_channel(op: str, ndim: int, input: Any, p: float, training: bool, generator: Any) -> Tensor:
+@in_dimensions(
+    (sample((3, 2), p=0.5, seed=0),),
+    (sample((2, 2, 1, 2), p=0.5, seed=0),),
+    (sample((3, 1, 1, 2), p=0.5, seed=0),),
+    examples=[
+        f">>> pb.nn.functional.dropout{n}d(pb.ones(1, 2{', 3' * n}), 1.0).sum()\ntensor(0.)"
+        for n in (1, 2, 3)
+    ],
+    name="dropout",
+    call=_seeded,
+    scalars=False,
+)
+def by_channel(
+    n: int, input: Any, p: float = 0.5, training: bool = True, *, generator: Any = None
+) -> Tensor:
+    """Return {things} with each whole channel set to 0 with probability `p`; see `dropout`.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    {example}
+    """
+    op = f"dropout{n}d"
     x = tensor_of(op, input, "input")
-    if len(x.shape) not in (ndim, ndim + 1):
-        required = f"{ndim} or {ndim + 1} dimensions, (N,) C and places, required"
+    if len(x.shape) not in (n + 1, n + 2):
+        required = f"{n + 1} or {n + 2} dimensions, (N,) C and places, required"
         raise ShapeError(compose(op, required, str(len(x.shape)), ("input", x)))
-    lead = len(x.shape) - ndim + 1
-    ones = creation.ones(
-        (*x.shape[:lead], *(1,) * (ndim - 1)), dtype=real_dtype(x), device=x.device
-    )
+    shape = (*x.shape[:-n], *(1,) * n)
+    ones = creation.ones(shape, dtype=real_dtype(x), device=x.device)
     return multiply(x, dropout(ones, p, training, generator=generator))
 
 
-@composition(sample((3, 2), p=0.5, seed=0), call=_seeded, scalars=False)
-def dropout1d(
-    input: Any, p: float = 0.5, training: bool = True, *, generator: Any = None
-) -> Tensor:
-    """Return sequences with each whole channel set to 0 with probability `p`; see `dropout`.
-
-    Examples
-    --------
-    >>> import pullback as pb
-    >>> pb.nn.functional.dropout1d(pb.ones(1, 2, 3), 1.0).sum()
-    tensor(0.)
-    """
-    return _by_channel("dropout1d", 2, input, p, training, generator)
-
-
-@composition(sample((2, 2, 1, 2), p=0.5, seed=0), call=_seeded, scalars=False)
-def dropout2d(
-    input: Any, p: float = 0.5, training: bool = True, *, generator: Any = None
-) -> Tensor:
-    """Return images with each whole channel set to 0 with probability `p`; see `dropout`.
-
-    Examples
-    --------
-    >>> import pullback as pb
-    >>> pb.nn.functional.dropout2d(pb.ones(1, 2, 3, 3), 1.0).sum()
-    tensor(0.)
-    """
-    return _by_channel("dropout2d", 3, input, p, training, generator)
-
-
-@composition(sample((3, 1, 1, 2), p=0.5, seed=0), call=_seeded, scalars=False)
-def dropout3d(
-    input: Any, p: float = 0.5, training: bool = True, *, generator: Any = None
-) -> Tensor:
-    """Return volumes with each whole channel set to 0 with probability `p`; see `dropout`.
-
-    Examples
-    --------
-    >>> import pullback as pb
-    >>> pb.nn.functional.dropout3d(pb.ones(1, 2, 1, 1, 1), 1.0).sum()
-    tensor(0.)
-    """
-    return _by_channel("dropout3d", 4, input, p, training, generator)
+dropout1d, dropout2d, dropout3d = by_channel
 
 
 # What `selu` gives at minus infinity.

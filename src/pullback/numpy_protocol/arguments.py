@@ -118,6 +118,12 @@ def tensors_in(value: Any) -> list[Tensor]:
     return [value] if isinstance(value, Tensor) else []
 
 
+def truth(mask: Any) -> Any:
+    """Return a mask as a tensor of bools: what is not 0 holds."""
+    mask = as_tensor(mask)
+    return mask if mask.dtype.kind == "b" else mask != 0
+
+
 def values_of(value: Any) -> Any:
     """Return the same nested lists, tuples and dictionaries with tensors as NumPy arrays.
 

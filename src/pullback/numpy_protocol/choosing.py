@@ -28,6 +28,7 @@ from pullback.numpy_protocol.arguments import (
     position,
     tensors_in,
     together,
+    truth,
     values_of,
     with_rank,
 )
@@ -43,8 +44,7 @@ def _flat(a: Any) -> Any:
 @adapter("where")
 def where(condition: Any, x: Any = None, y: Any = None) -> Any:
     """Choose from two; of a condition alone, where it holds."""
-    mask = as_tensor(condition)
-    mask = mask if mask.dtype.kind == "b" else mask != 0
+    mask = truth(condition)
     if x is None and y is None:
         return beside(np.nonzero(values_of(mask)), mask)
     x, y = operand(x), operand(y)

@@ -19,6 +19,7 @@ from pullback.numpy_protocol.arguments import (
     beside,
     inexact,
     operand,
+    truth,
     values_of,
 )
 from pullback.numpy_protocol.renamings import renamed
@@ -33,12 +34,7 @@ from pullback.ops.functions import (
 def _chosen(a: Any, where: Any, neutral: float) -> Any:
     """Return `a` with `neutral` where it is not to be counted."""
     x = as_tensor(a)
-    return x if where is True else TENSOR_XP.where(_truth(where), x, neutral)
-
-
-def _truth(mask: Any) -> Any:
-    mask = as_tensor(mask)
-    return mask if mask.dtype.kind == "b" else mask != 0
+    return x if where is True else TENSOR_XP.where(truth(where), x, neutral)
 
 
 def _reduction(name: str, ours: Any, neutral: float, combined: Any) -> None:
@@ -111,7 +107,7 @@ def mean(
     x = inexact(a, dtype)
     if where is True:
         return TENSOR_XP.mean(x, axis=axis, keepdims=keepdims)
-    mask = TENSOR_XP.broadcast_to(_truth(where), x.shape)
+    mask = TENSOR_XP.broadcast_to(truth(where), x.shape)
     count = TENSOR_XP.sum(TENSOR_XP.astype(mask, x.dtype), axis=axis, keepdims=keepdims)
     return TENSOR_XP.sum(_chosen(x, mask, 0), axis=axis, keepdims=keepdims) / count
 
@@ -163,7 +159,7 @@ def _deviation(
     x: Any, axis: Any, less: float, keepdims: bool, where: Any, centre: Any
 ) -> tuple[Any, Any]:
     """Return `x` less its centre, 0 where the mask is False, and the degrees of freedom."""
-    mask = TENSOR_XP.broadcast_to(_truth(where), x.shape)
+    mask = TENSOR_XP.broadcast_to(truth(where), x.shape)
     centre = as_tensor(mean(x, axis, keepdims=True, where=mask) if centre is None else centre, x)
     deviation = TENSOR_XP.where(mask, x - centre, 0)
     real = data_types.finfo(x.dtype).dtype

@@ -117,6 +117,11 @@ HERMITIAN = both(-0.5, 0.5)._replace(within=hermitian)
 SQUARE = (sample((3, 3)), sample((2, 2, 2)), sample((1, 1)), sample((0, 0)), sample((0, 2, 2)))
 
 
+def without_phase(values: Any, vectors: Any) -> tuple[Any, Any]:
+    """Return eigenvalues and the projectors on eigenvectors, free of their signs and phases."""
+    return values, vectors[..., :, None, :] * vectors.conj()[..., None, :, :]
+
+
 # What `attempt` says where an iteration does not end.
 NO_CONVERGENCE = ("finite matrices required", "one for which the iteration does not converge")
 

@@ -23,7 +23,7 @@ from pullback.interop.scipy.reading import (
     in_one_precision,
     refuse,
 )
-from pullback.interop.scipy.sampled import interp1d
+from pullback.interop.scipy.sampled import interp1d, with_axes_at
 from pullback.ops.functions.creation import asarray, zeros
 from pullback.ops.functions.joining import concat, stack
 from pullback.ops.functions.manipulation import moveaxis, roll
@@ -92,8 +92,7 @@ class PPoly:
             outside = (places < knots[0]) | (places > knots[-1])
             mask = asarray(outside).reshape(step.shape)
             result = where(mask, math.nan, result)
-        result = result.reshape((*shape, *rest))
-        result = _moved(result, len(shape), self.axis)
+        result = with_axes_at(result.reshape((*shape, *rest)), len(shape), self.axis)
         return array_as_scipy(result, [*self._given, x])
 
     def derivative(self, nu: int = 1) -> PPoly:
@@ -131,13 +130,6 @@ class PPoly:
         spline = PPoly(c, self._x, self.extrapolate, self.axis)
         spline._given = self._given
         return spline
-
-
-def _moved(result: Any, first: int, axis: int) -> Any:
-    """Bring the axes of the places to where the axis of the samples was."""
-    if axis == 0 or not first:
-        return result
-    return moveaxis(result, tuple(range(first)), tuple(range(axis, axis + first)))
 
 
 def _samples(api: str, x: Any, y: Any, axis: int) -> tuple[Tensor, Tensor, int]:

@@ -170,12 +170,12 @@ class interp1d:  # noqa: N801 (SciPy's name)
         low, high = self._knots[0].detach(), self._knots[-1].detach()
         below, above = at.detach() < low, at.detach() > high
         if self._outside is None:
-            result = self._moved(self._at(at.reshape((-1,))), at.shape)
+            result = self._shaped(self._at(at.reshape((-1,))), at.shape)
             return array_as_scipy(result, [*self._given, x])
         if self.bounds_error and bool((below | above).any()):
             self._refuse(at, below | above)
         inside = where(below | above, low.to(at.dtype), at)
-        result = self._moved(self._at(inside.reshape((-1,))), at.shape)
+        result = self._shaped(self._at(inside.reshape((-1,))), at.shape)
         before, after = (1,) * self.axis, (1,) * (self._samples.ndim - 1 - self.axis)
         for mask, fill in zip((below, above), self._outside, strict=True):
             rest = fill.shape
@@ -192,13 +192,9 @@ class interp1d:  # noqa: N801 (SciPy's name)
         hint = 'give fill_value="extrapolate", or bounds_error=False and a number as fill_value'
         raise ArgumentError(compose("interp1d", required, came, ("x", at), hint=hint))
 
-    def _moved(self, result: Tensor, shape: Any) -> Tensor:
-        """Bring the axes of the places to where the axis of the samples was."""
+    def _shaped(self, result: Tensor, shape: Any) -> Tensor:
         result = result.reshape((*shape, *self._samples.shape[1:]))
-        first = len(shape)
-        if not first or not self.axis:
-            return result
-        return moveaxis(result, tuple(range(first)), tuple(range(self.axis, self.axis + first)))
+        return with_axes_at(result, len(shape), self.axis)
 
     def _at(self, at: Tensor) -> Tensor:
         """Return the function at places of one axis, which comes first."""
@@ -215,6 +211,13 @@ class interp1d:  # noqa: N801 (SciPy's name)
         share = (at - x[after - 1]) / (x[after] - x[after - 1])
         first = y[after - 1]
         return first + (y[after] - first) * share.reshape((-1, *(1,) * (y.ndim - 1)))
+
+
+def with_axes_at(result: Tensor, count: int, axis: int) -> Tensor:
+    """Bring the first axes, those of the places, to where the axis of the samples was."""
+    if not count or not axis:
+        return result
+    return moveaxis(result, tuple(range(count)), tuple(range(axis, axis + count)))
 
 
 def _kind_of(kind: Any) -> tuple[str, int]:

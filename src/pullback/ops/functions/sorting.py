@@ -13,6 +13,7 @@ from pullback.errors import ArgumentError, ShapeError, compose
 from pullback.ops.arguments import array_of
 from pullback.ops.axes import normalize_axis
 from pullback.ops.declare import (
+    Primitive,
     composition,
     detach_results,
     needs_order,
@@ -248,6 +249,11 @@ def _how_many(op: str, x: Any, k: Any, least: int, n: int, axis: int) -> int:
     return int(k)
 
 
+def _running(op: str, places: Primitive, input: Any, dim: int) -> ValuesAndIndices:
+    row, axis, _ = rows_of(op, input, dim)
+    return _shaped(at_places(row, places.public(row, axis=axis), axis, keepdims=True), input)
+
+
 _RUNNING = (sample((5,), dim=0), sample((3, 2), dim=-2), sample((0, 2), dim=0), sample((), dim=0))
 
 
@@ -267,10 +273,7 @@ def cummax(input: Any, dim: int) -> ValuesAndIndices:
     >>> pb.cummax(pb.tensor([1.0, 3.0, 2.0, 3.0]), 0)
     ValuesAndIndices(values=tensor([1., 3., 3., 3.]), indices=tensor([0, 1, 1, 3]))
     """
-    row, axis, _ = rows_of("cummax", input, dim)
-    return _shaped(
-        at_places(row, cummax_place_p.public(row, axis=axis), axis, keepdims=True), input
-    )
+    return _running("cummax", cummax_place_p, input, dim)
 
 
 @composition(
@@ -289,10 +292,7 @@ def cummin(input: Any, dim: int) -> ValuesAndIndices:
     >>> pb.cummin(pb.tensor([2.0, 3.0, 1.0]), 0).values
     tensor([2., 2., 1.])
     """
-    row, axis, _ = rows_of("cummin", input, dim)
-    return _shaped(
-        at_places(row, cummin_place_p.public(row, axis=axis), axis, keepdims=True), input
-    )
+    return _running("cummin", cummin_place_p, input, dim)
 
 
 # -- searching -------------------------------------------------------------------------------------

@@ -25,6 +25,7 @@ from pullback.ops.matrices import (
     needs_square,
     of_subspace,
     upper_triangle,
+    without_phase,
 )
 from pullback.ops.primitives.cones import toward_p
 from pullback.ops.samples import sample
@@ -188,11 +189,6 @@ def _eigh_rule(g: Any, w: Any, v: Any, xp: Any) -> Any:
     return xp.matmul(xp.matmul(v, middle), back)
 
 
-def _without_phase(values: Any, vectors: Any) -> tuple[Any, Any]:
-    """Return the eigenvalues and the projectors on the eigenvectors, which are determined."""
-    return values, vectors[..., :, None, :] * vectors.conj()[..., None, :, :]
-
-
 eigh_p: Any = operation(
     "eigh",
     _eigh,
@@ -200,7 +196,7 @@ eigh_p: Any = operation(
     results=("w", "v"),
     samples=SQUARE,
     domain=HERMITIAN,
-    observed=_without_phase,
+    observed=without_phase,
     multi=True,
     floating=True,
     holomorphic=False,
@@ -284,7 +280,7 @@ def _inner(u: Any, s: Any, v: Any, grads: tuple[Any, Any, Any], xp: Any) -> Any:
     return middle
 
 
-def _without_phases(u: Any, s: Any, vh: Any) -> tuple[Any, ...]:
+def without_phases(u: Any, s: Any, vh: Any) -> tuple[Any, ...]:
     """Return the singular values, the products of their vectors, and the projectors on the rest."""
     count = s.shape[-1]
     columns = u[..., :, None, :count]
@@ -311,7 +307,7 @@ svd_p: Any = operation(
         sample((0, 2), full_matrices=False),
     ),
     domain=WELL_CONDITIONED,
-    observed=_without_phases,
+    observed=without_phases,
     multi=True,
     floating=True,
     holomorphic=False,

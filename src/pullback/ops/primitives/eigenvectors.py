@@ -22,6 +22,7 @@ from pullback.ops.matrices import (
     attempt,
     eye,
     needs_square,
+    without_phase,
 )
 
 # The largest element of an inverse of eigenvectors, by whether they are of single precision.
@@ -97,11 +98,6 @@ def _free(gv: Any, v: Any, xp: Any) -> Any:
     return gv - v * xp.real(along) + 1j * turned
 
 
-def _without_phase(values: Any, vectors: Any) -> tuple[Any, Any]:
-    """Return the eigenvalues and the projectors on the eigenvectors, free of their signs."""
-    return values, vectors[..., :, None, :] * vectors.conj()[..., None, :, :]
-
-
 eig_p: Any = operation(
     "eig",
     _eig,
@@ -109,7 +105,7 @@ eig_p: Any = operation(
     results=("w", "v"),
     samples=SQUARE,
     domain=GENERAL,
-    observed=_without_phase,
+    observed=without_phase,
     multi=True,
     floating=True,
     holomorphic=False,

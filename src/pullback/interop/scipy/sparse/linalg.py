@@ -10,7 +10,7 @@ from scipy.sparse.linalg import splu
 from pullback.core.custom.define import autograd_function
 from pullback.errors import ArgumentError, ShapeError, compose
 from pullback.interop.scipy.reading import as_scipy, in_one_dtype, refuse
-from pullback.interop.scipy.sparse.matrices import SparseMatrix, at_places, csc_array
+from pullback.interop.scipy.sparse.matrices import SparseMatrix, at_places, conjugate, csc_array
 from pullback.ops.functions.creation import asarray
 
 __all__ = ["spsolve"]
@@ -31,9 +31,8 @@ def _solved(ctx: Any, data: Any, b: Any, pattern: Any) -> Any:
 @_solved.backward
 def _(ctx: Any, g: Any) -> Any:
     data, x, pattern = ctx.saved_variables.data, ctx.saved_variables.x, ctx.pattern
-    is_complex = x.is_complex()
-    u = _solved(data.conj() if is_complex else data, g, pattern.transposed)
-    return {"data": -at_places(u, x.conj() if is_complex else x, pattern), "b": u}
+    u = _solved(conjugate(data), g, pattern.transposed)
+    return {"data": -at_places(u, conjugate(x), pattern), "b": u}
 
 
 def spsolve(A: Any, b: Any, permc_spec: Any = None, use_umfpack: bool = True) -> Any:

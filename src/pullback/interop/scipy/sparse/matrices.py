@@ -19,7 +19,15 @@ from pullback.interop.scipy.reading import as_scipy, floating, in_one_dtype
 from pullback.ops.functions.creation import asarray, zeros
 from pullback.ops.functions.scattering import index_add
 
-__all__ = ["Pattern", "SparseMatrix", "at_places", "coo_array", "csc_array", "csr_array"]
+__all__ = [
+    "Pattern",
+    "SparseMatrix",
+    "at_places",
+    "conjugate",
+    "coo_array",
+    "csc_array",
+    "csr_array",
+]
 
 _CHUNK = 1 << 22  # elements of a temporary array
 
@@ -54,9 +62,9 @@ def _(ctx: Any, g: Any) -> Any:
     data, x, pattern = ctx.saved_variables.data, ctx.saved_variables.x, ctx.pattern
     result = {}
     if ctx.needs_input_grad.data:
-        result["data"] = at_places(g, _conjugate(x), pattern)
+        result["data"] = at_places(g, conjugate(x), pattern)
     if ctx.needs_input_grad.x:
-        result["x"] = _times(_conjugate(data), g, pattern.transposed)
+        result["x"] = _times(conjugate(data), g, pattern.transposed)
     return result
 
 
@@ -80,13 +88,14 @@ def _(ctx: Any, g: Any) -> Any:
     left, right, pattern = ctx.saved_variables.left, ctx.saved_variables.right, ctx.pattern
     result = {}
     if ctx.needs_input_grad.left:
-        result["left"] = _times(g, _conjugate(right), pattern)
+        result["left"] = _times(g, conjugate(right), pattern)
     if ctx.needs_input_grad.right:
-        result["right"] = _times(g, _conjugate(left), pattern.transposed)
+        result["right"] = _times(g, conjugate(left), pattern.transposed)
     return result
 
 
-def _conjugate(x: Any) -> Any:
+def conjugate(x: Any) -> Any:
+    """Return the conjugates of complex numbers; real ones as they are."""
     return x.conj() if x.is_complex() else x
 
 
