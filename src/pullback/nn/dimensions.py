@@ -7,11 +7,12 @@ compute.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from types import FunctionType
 from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
-from pullback.core.function.codegen import define
+from pullback.core.function.codegen import define_as
 from pullback.ops.declare import Sample, composition
 
 P = ParamSpec("P")
@@ -65,16 +66,13 @@ def in_dimensions(
 def _of(function: Callable[..., Any], name: str, n: int, example: str) -> FunctionType:
     """Return the function of `n` dimensions."""
     template = cast(FunctionType, function)
-    name, code = f"{name or template.__name__}{n}d", template.__code__
-    count = code.co_argcount
-    positional = code.co_varnames[1:count]
-    keywords = code.co_varnames[count : count + code.co_kwonlyargcount]
-    head = ", ".join([*positional, *(["*", *keywords] if keywords else [])])
-    handed = ", ".join([str(n), *positional, *[f"{k}={k}" for k in keywords]])
-    call = define(f"{name}({head})", [f"return $template({handed})"], template=template)
-    call.__defaults__, call.__kwdefaults__ = template.__defaults__, template.__kwdefaults__
-    call.__annotations__ = {k: v for k, v in template.__annotations__.items() if k != "n"}
-    call.__module__, call.__qualname__ = template.__module__, name
+    name = f"{name or template.__name__}{n}d"
+    _, *parameters = inspect.signature(template).parameters.values()
+    handed = [f"{p.name}={p.name}" if p.kind is p.KEYWORD_ONLY else p.name for p in parameters]
+    body = [f"return $template({', '.join([str(n), *handed])})"]
+    call = define_as(inspect.Signature(parameters), body, name, name, template=template)
+    call.__annotations__["return"] = template.__annotations__["return"]
+    call.__module__ = template.__module__
     call.__doc__ = (template.__doc__ or "").format(
         n=n,
         things=_THINGS[n - 1],

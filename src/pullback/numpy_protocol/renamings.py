@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pullback.core.function.codegen import Written, indented, source_of
+from pullback.core.function.codegen import define_as, source_of
 from pullback.numpy_protocol.arguments import along, as_tensor, numpy_dtype, together
 from pullback.ops.declare import NUMPY
 from pullback.ops.functions.data_types import astype
@@ -54,20 +54,11 @@ def renamed(name: str) -> Callable[..., Any]:
     renamings = list(map(_read, text.split()))
     parameters = _parameters(operator.attrgetter(name)(np), ours, renamings)
     short = name.rpartition(".")[2]
-    lines = [
-        f"def {short}{inspect.Signature(parameters)}:",
-        *indented(_reading(f"np.{name}", ours, renamings)),
-        *indented([f"return {_call(container.strip(), ours, renamings, parameters)}"]),
-    ]
+    lines = _reading(f"np.{name}", ours, renamings)
+    lines.append(f"return {_call(container.strip(), ours, renamings, parameters)}")
     uses = {"along": along, "as_tensor": as_tensor, "cast": _cast, "together": together}
-    written = Written(f"np.{name}", lines, [r.theirs for r in renamings], ours=ours, **uses)
-    result = written.function()
-    result.__name__ = result.__qualname__ = short
-    defaults = {p.name: p.default for p in parameters if p.default is not p.empty}
-    by_keyword = {p.name for p in parameters if p.kind is p.KEYWORD_ONLY}
-    result.__defaults__ = tuple(v for n, v in defaults.items() if n not in by_keyword)
-    result.__kwdefaults__ = {n: v for n, v in defaults.items() if n in by_keyword}
-    return result
+    head = inspect.Signature(parameters)
+    return define_as(head, lines, short, f"np.{name}", ours=ours, **uses)
 
 
 def _read(item: str) -> _Renaming:

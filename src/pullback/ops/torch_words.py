@@ -21,7 +21,7 @@ from inspect import Parameter
 from types import FunctionType
 from typing import Any, TypeVar
 
-from pullback.core.function.codegen import Written, indented
+from pullback.core.function.codegen import define_as
 from pullback.core.function.dispatch import merge_axis_args
 from pullback.core.function.primitive import Primitive
 from pullback.ops.declare import refuse_positions
@@ -91,20 +91,12 @@ class _Words:
 
     def function(self, name: str, body: Callable[..., Any] | None = None) -> FunctionType:
         """Return the function, which goes by `name` in errors."""
-        uses = {"label": name, "wrapped": body, "of": None if self.of is None else self.of.public}
+        uses = {"op": name, "wrapped": body, "of": None if self.of is None else self.of.public}
         uses |= {"default": self.default, "merge_axis_args": merge_axis_args}
         uses["refuse_positions"] = lambda more: refuse_positions(call, more)
-        head = inspect.Signature([_bare(p) for p in self._with_rest()])
         lines = [*self._merged(), *self._straight(), *self._called(body)]
-        written = [f"def {name}{head}:", *indented(lines)]
-        names = [p.name for p in self.outer]
-        call: FunctionType = Written(f"{name} with {self.word}", written, names, **uses).function()
-        call.__name__ = call.__qualname__ = name
-        defaults = [p for p in self.outer if p.default is not p.empty]
-        by_keyword = [p for p in defaults if p.kind is p.KEYWORD_ONLY]
-        call.__defaults__ = tuple(p.default for p in defaults if p not in by_keyword)
-        call.__kwdefaults__ = {p.name: p.default for p in by_keyword}
-        call.__annotations__ = {p.name: p.annotation for p in self.outer}
+        head = inspect.Signature(self._with_rest())
+        call: FunctionType = define_as(head, lines, name, f"{name} with {self.word}", **uses)
         call.__signature__ = inspect.Signature(self.outer)  # type: ignore[attr-defined]
         call.has_torch_words = True  # type: ignore[attr-defined]  # its stub is written
         return call
@@ -116,7 +108,7 @@ class _Words:
     def _merged(self) -> list[str]:
         """Return the lines that leave one axis and one flag, where both words may have come."""
         word = self.word
-        merge = f"$merge_axis_args($label, {word}, axis)"
+        merge = f"$merge_axis_args($op, {word}, axis)"
         if self.by_position:
             lines = ["if axis is not None:", f"    {word} = {merge}"]
             unset = [f"elif {word} is None:", f"    {word} = $default"]
@@ -159,10 +151,3 @@ def _unset(parameter: Parameter) -> Parameter:
     if parameter.default is None or parameter.default is False:
         return parameter
     return parameter.replace(default=None, annotation=f"{parameter.annotation} | None")
-
-
-def _bare(parameter: Parameter) -> Parameter:
-    """Return a parameter as source shows it; the function has its default itself."""
-    is_plain = isinstance(parameter.default, (type, type(None), bool, int, float, str))
-    shown = parameter.default if is_plain else None
-    return parameter.replace(annotation=parameter.empty, default=shown)

@@ -92,6 +92,35 @@ def define(head: str, body: Sequence[str], **uses: Any) -> FunctionType:
     return Written(name, [f"def {head}:", *indented(body)], parameters, **uses).function()
 
 
+def define_as(
+    signature: inspect.Signature, body: Sequence[str], name: str, label: str, **uses: Any
+) -> FunctionType:
+    """Return a function of a signature, with its defaults, whose file is called `label`."""
+    parameters = signature.parameters.values()
+    shown = signature.replace(parameters=list(map(_shown, parameters)), return_annotation=_NONE)
+    lines = [f"def {name}{shown}:", *indented(body)]
+    function = Written(label, lines, signature.parameters, **uses).function()
+    function.__name__ = function.__qualname__ = name
+    optional = [p for p in parameters if p.default is not _NONE]
+    by_keyword = {p.name: p.default for p in optional if p.kind is p.KEYWORD_ONLY}
+    function.__defaults__ = tuple(p.default for p in optional if p.name not in by_keyword)
+    function.__kwdefaults__ = by_keyword
+    function.__annotations__ = {
+        p.name: p.annotation for p in parameters if p.annotation is not _NONE
+    }
+    return function
+
+
+_NONE = inspect.Parameter.empty
+
+
+def _shown(parameter: inspect.Parameter) -> inspect.Parameter:
+    """Return a parameter as source shows it; the function has its default itself."""
+    default = parameter.default
+    is_plain = default is _NONE or isinstance(default, (type(None), bool, int, float, str))
+    return parameter.replace(annotation=_NONE, default=default if is_plain else None)
+
+
 def indented(lines: Iterable[str]) -> list[str]:
     """Return lines as a block within others."""
     return [f"    {line}" for line in lines]

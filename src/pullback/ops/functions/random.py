@@ -304,8 +304,7 @@ def real_dtype(x: Tensor) -> Any:
 # -- draws -----------------------------------------------------------------------------------------
 def uniform_like(x: Tensor, generator: Any = None) -> Tensor:
     """Return numbers from (0, 1] in the shape and device of `x`, in its dtype if it is real."""
-    dtype = x.dtype if x.dtype.is_floating_point else get_default_dtype()
-    drawn: Tensor = 1 - rand(x.shape, dtype=dtype, device=x.device, generator=generator)
+    drawn: Tensor = 1 - rand(x.shape, dtype=real_dtype(x), device=x.device, generator=generator)
     return drawn
 
 
