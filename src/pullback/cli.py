@@ -255,18 +255,18 @@ def _check_as_json(options: argparse.Namespace) -> int:
     try:
         # The output of the operations is not part of the document.
         with contextlib.redirect_stdout(sys.stderr):
-            found = _found(options)
-            results = [_result(operation, options) for operation in found.operations]
+            discovery = _found(options)
+            results = [_result(operation, options) for operation in discovery.operations]
     except AutogradError as error:
         code = INCOMPLETE
         document |= {"ok": False, "error": str(error), "operations": [], "problems": []}
     else:
-        code = _exit_code(found, results, options.allow_unchecked)
+        code = _exit_code(discovery, results, options.allow_unchecked)
         document |= {
             "ok": code == ALL_RIGHT,
             "error": None,
             "operations": [result.as_dict() for result in results],
-            "problems": [{"place": p.source, "text": p.text} for p in found.problems],
+            "problems": [{"place": p.source, "text": p.text} for p in discovery.problems],
         }
     print(json.dumps(document, indent=2))
     return code
@@ -275,8 +275,8 @@ def _check_as_json(options: argparse.Namespace) -> int:
 def _found(options: argparse.Namespace) -> Discovery:
     """Find the operations, once the options are known to be right."""
     named = {"only": options.only, "skip": options.skip, "ignore": dict(options.ignore)}
-    given = Options(seed=options.seed, time_limit=options.time_limit, **named)
-    validated("pullback check", given)
+    settings = Options(seed=options.seed, time_limit=options.time_limit, **named)
+    validated("pullback check", settings)
     result = discover(options.target)
     count = len(result.operations)
     if options.inputs is not None and count > 1:
@@ -312,11 +312,11 @@ def _result(operation: Operation, options: argparse.Namespace) -> Result:
     return result(report.outcome, report=report)
 
 
-def _exit_code(found: Discovery, results: Sequence[Result], allow_unchecked: bool) -> int:
+def _exit_code(discovery: Discovery, results: Sequence[Result], allow_unchecked: bool) -> int:
     statuses = {result.status for result in results}
     if WRONG in statuses:
         return SOMETHING_WRONG
-    incomplete = UNCHECKED in statuses or bool(found.problems)
+    incomplete = UNCHECKED in statuses or bool(discovery.problems)
     if REFUSED in statuses or (incomplete and not allow_unchecked):
         return INCOMPLETE
     return ALL_RIGHT

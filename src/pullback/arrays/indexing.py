@@ -45,12 +45,12 @@ def spelled_out(index: Any, shape: tuple[int, ...]) -> tuple[Any, ...]:
         parts.append(...)
     used = sum(part is not None and part is not ... for part in parts)
     axis = 0
-    for place, part in enumerate(parts):
+    for position, part in enumerate(parts):
         if part is ...:
             axis += len(shape) - used
         elif part is not None:
             if isinstance(part, slice) and 0 <= axis < len(shape):
-                parts[place] = _within(part, shape[axis])
+                parts[position] = _within(part, shape[axis])
             axis += 1
     return tuple(parts)
 

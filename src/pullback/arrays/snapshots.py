@@ -51,13 +51,13 @@ def snapshot(
         copy.setflags(False)
         return copy  # type: ignore[no-any-return]
     values = a if cast is None else cast
-    place = (a.__array_interface__["data"][0], a.shape, a.strides, a.dtype, values.dtype)
-    latest = _latest.get(place)
+    key = (a.__array_interface__["data"][0], a.shape, a.strides, a.dtype, values.dtype)
+    latest = _latest.get(key)
     if latest is not None and _is_same(values, latest):
         return latest
     copy = a.copy(order="K") if values is a else values
     copy.setflags(False)
-    _latest[place] = copy
+    _latest[key] = copy
     return copy  # type: ignore[no-any-return]
 
 

@@ -95,20 +95,20 @@ def running_sum(x: Any, axis: int) -> Any:
     summed, summed_rest = _cut(sums, axis)
     _accumulate(blocks, axis + 1, None, summed)
     _accumulate(rest, axis, None, summed_rest)
-    place = (slice(None),) * axis
-    ends = running_sum(summed[(*place, slice(None), -1)], axis)
-    summed[(*place, slice(1, None))] += ends[(*place, slice(-1), None)]
-    summed_rest += ends[(*place, slice(-1, None))]
+    lead = (slice(None),) * axis
+    ends = running_sum(summed[(*lead, slice(None), -1)], axis)
+    summed[(*lead, slice(1, None))] += ends[(*lead, slice(-1), None)]
+    summed_rest += ends[(*lead, slice(-1, None))]
     return sums
 
 
 def _cut(x: Any, axis: int) -> tuple[Any, Any]:
     """Return the whole blocks along an axis, as one more axis, and what is left over."""
-    place = (slice(None),) * axis
+    lead = (slice(None),) * axis
     rows = x.shape[axis] // _BLOCK
-    whole = x[(*place, slice(rows * _BLOCK))]
+    whole = x[(*lead, slice(rows * _BLOCK))]
     blocks = whole.reshape(*x.shape[:axis], rows, _BLOCK, *x.shape[axis + 1 :])
-    return blocks, x[(*place, slice(rows * _BLOCK, None))]
+    return blocks, x[(*lead, slice(rows * _BLOCK, None))]
 
 
 def _added_one_by_one(x: Any, axis: Any) -> list[int]:
@@ -169,10 +169,10 @@ def _shortened(x: Any, axis: int) -> Any:
     rows = n // (_BLOCK * at_once)
     whole = rows * _BLOCK * at_once
     before, after = x.shape[:axis], x.shape[axis + 1 :]
-    place = (slice(None),) * axis
-    blocks = x[(*place, slice(whole))].reshape(*before, rows, _BLOCK, at_once, *after)
+    lead = (slice(None),) * axis
+    blocks = x[(*lead, slice(whole))].reshape(*before, rows, _BLOCK, at_once, *after)
     sums = _reduce(blocks, axis + 1).reshape(*before, rows * at_once, *after)
     if whole < n:
-        rest = _shortened(x[(*place, slice(whole, None))], axis)
+        rest = _shortened(x[(*lead, slice(whole, None))], axis)
         sums = np.concatenate([sums, rest], axis)
     return _shortened(sums, axis)

@@ -52,7 +52,7 @@ def added_up(
     axes = list(zip(lengths, counts, steps, dilations, starts, strict=True))
     for offset in itertools.product(*map(range, sizes)):
         slices = [_inside(k, *axis) for k, axis in zip(offset, axes, strict=True)]
-        to = (..., *(place for place, _ in slices))
+        to = (..., *(target for target, _ in slices))
         part, sums = a[(..., *(which for _, which in slices), *offset)], result[to]
         if library.supports_out:
             library.xp.add(sums, part, out=sums)

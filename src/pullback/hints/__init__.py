@@ -60,7 +60,7 @@ def call_of(function: Callable[..., Any], keywords: Iterable[str]) -> str:
 
 def absent(module: str, name: str) -> AttributeError:
     """Return the error for a name that a module of pullback, or "Tensor", does not have."""
-    place = module.partition(".")[2] if module != "Tensor" else module
-    way = "" if name.startswith("__") else _module("names").for_name(place, name)
+    owner = module.partition(".")[2] if module != "Tensor" else module
+    way = "" if name.startswith("__") else _module("names").for_name(owner, name)
     of = f"module {module!r}" if module != "Tensor" else "a Tensor"
     return AttributeError(f"{of} has no attribute {name!r}{f': {way}' if way else ''}")

@@ -14,9 +14,9 @@ _SIZES = {"size", "shape", "sizes", "dim", "dims"}
 def call_of(function: Callable[..., Any], keywords: Iterable[str]) -> str:
     """Return where sizes go, if a keyword that is not taken is meant for them; else all that is."""
     name, signature = function.__name__, inspect.signature(function)
-    taken = signature.parameters
-    named = {key for key, p in taken.items() if p.kind is not p.VAR_POSITIONAL}
-    if "shape" in taken and _SIZES.intersection(keywords) - named:
-        return f"sizes come first: pb.{name}((2, 3){', 1.0' if 'fill_value' in taken else ''})"
-    bare = [p.replace(annotation=inspect.Parameter.empty) for p in taken.values()]
+    parameters = signature.parameters
+    named = {key for key, p in parameters.items() if p.kind is not p.VAR_POSITIONAL}
+    if "shape" in parameters and _SIZES.intersection(keywords) - named:
+        return f"sizes come first: pb.{name}((2, 3){', 1.0' if 'fill_value' in parameters else ''})"
+    bare = [p.replace(annotation=inspect.Parameter.empty) for p in parameters.values()]
     return f"pb.{name}{inspect.Signature(bare)}"

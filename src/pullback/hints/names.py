@@ -156,20 +156,20 @@ _OTHERS = {
 }
 
 
-def for_name(place: str, name: str) -> str:
+def for_name(owner: str, name: str) -> str:
     """Return what an error says of a name at a place; "" if it is of no library known."""
-    known = {n: way for names, way in rows(NAMES.get(place, "")) for n in names}
+    known = {n: way for names, way in rows(NAMES.get(owner, "")) for n in names}
     return (
         known.get(name, "")
-        or _of_r(place, name)
-        or _elsewhere(place, name)
-        or _OTHERS.get(place, "")
+        or _of_r(owner, name)
+        or _elsewhere(owner, name)
+        or _OTHERS.get(owner, "")
     )
 
 
-def _of_r(place: str, name: str) -> str:
+def _of_r(owner: str, name: str) -> str:
     """Return what an error says of a name that R torch has with the prefix of its module."""
-    prefix = "" if place else next(filter(name.startswith, _OF_R), "")
+    prefix = "" if owner else next(filter(name.startswith, _OF_R), "")
     way = _OF_R.get(prefix, "")
     short = name.removeprefix(prefix)
     if way == way.format(""):
@@ -182,10 +182,10 @@ def _of_r(place: str, name: str) -> str:
     return way.format(named) if named else for_name(module, short) or for_name("", short)
 
 
-def _elsewhere(place: str, name: str) -> str:
+def _elsewhere(owner: str, name: str) -> str:
     """Return where a name, or the function that a layer is of, is among ours or NumPy's."""
     wanted = {name}
-    if place.startswith("nn"):  # a layer's name: its function's, without the number of axes
+    if owner.startswith("nn"):  # a layer's name: its function's, without the number of axes
         plain = _plain(name).removeprefix("lazy").removesuffix("loss")
         wanted = {_plain(name), plain, re.sub(r"\dd$", "", plain)}
     for module in _MODULES:
@@ -193,9 +193,9 @@ def _elsewhere(place: str, name: str) -> str:
         result = [n for n in vars(space).get("__all__", ()) if n == name or _plain(n) in wanted]
         if result:
             return f"it is {'.'.join(filter(None, ('pb', module, result[0])))}"
-    if place != "Tensor" and callable(getattr(sys.modules["pullback"].Tensor, name, None)):
+    if owner != "Tensor" and callable(getattr(sys.modules["pullback"].Tensor, name, None)):
         return f"it is a method: x.{name}(...)"
-    if not place and callable(function := getattr(sys.modules["numpy"], name, None)):
+    if not owner and callable(function := getattr(sys.modules["numpy"], name, None)):
         is_class = isinstance(function, type)
         return "" if is_class else way_out(f"numpy.{name}") or f"it is NumPy's: np.{name}"
     return ""

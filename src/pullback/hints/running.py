@@ -37,7 +37,7 @@ def way_out_of(error: BaseException, kind: type) -> str:
         places.append((trace.tb_frame, trace.tb_lasti))
         trace = trace.tb_next
     places.reverse()
-    inner = list(itertools.takewhile(lambda place: _package(place[0]) in TABLES, places))
+    inner = list(itertools.takewhile(lambda entry: _package(entry[0]) in TABLES, places))
     if any(_is_there(frame.f_locals.values(), kind) for frame, _ in inner):
         return _search(inner)
     return _search(places[:1]) if not inner and _is_given(*places[0], kind) else ""
@@ -65,8 +65,8 @@ def _is_given(frame: FrameType, instruction: int, kind: type) -> bool:
     call = _expression(frame, instruction)
     if not isinstance(call, ast.Call):
         return False
-    given = [*call.args, *(keyword.value for keyword in call.keywords)]
-    names = {n.id for value in given for n in ast.walk(value) if isinstance(n, ast.Name)}
+    arguments = [*call.args, *(keyword.value for keyword in call.keywords)]
+    names = {n.id for value in arguments for n in ast.walk(value) if isinstance(n, ast.Name)}
     return _is_there([frame.f_locals.get(name) for name in names], kind)
 
 

@@ -49,5 +49,5 @@ def interp(x: Any, xp: Any, fp: Any) -> Any:
     x0, x1, f0, f1 = points[right - 1], points[right], values[right - 1], values[right]
     inside = f0 + (at - x0) / (x1 - x0) * (f1 - f0)
     result = where(at < points[0], values[0], where(at > points[-1], values[-1], inside))
-    given = [v for v in (x, xp, fp) if isinstance(v, Tensor)] or [x]
-    return value_as_given(result, given)
+    tensors = [v for v in (x, xp, fp) if isinstance(v, Tensor)] or [x]
+    return value_as_given(result, tensors)

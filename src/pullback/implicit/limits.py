@@ -184,32 +184,32 @@ class _Limit(NodeOperation):
         self, node: Any, g: Any, wanted: set[Node] | None, recorded: bool
     ) -> Sequence[Any]:
         """Return the gradient of each edge's target; tensors where the pass is recorded."""
-        kept: _Record = self.kept(node)
-        limit, own = kept.limit, kept.limit._node
+        record: _Record = self.kept(node)
+        limit, own = record.limit, record.limit._node
         g, at = g if recorded else box(as_array(g)), _cut(limit)
         if recorded and own is not None:  # f may depend on the limit itself
             at = box(at.data_array(), new_node(WideNode, _AT, (own,)), None, at.__class__)
         result: dict[Any, Tensor] = {}
         if recorded or isinstance(limit.data_array(), Wrapped):
-            leads = _known(kept, g)
+            leads = _known(record, g)
             onwards = leads if g._node is None else {**leads, g._node: _cut(g)}
             moving = limit if recorded else at
             for t, like in leads.items():
                 if wanted is None or t in wanted:
-                    result[t] = _integral(_pulled(kept.f, g, t, like), moving, own, like, onwards)
+                    result[t] = _integral(_pulled(record.f, g, t, like), moving, own, like, onwards)
         by_limit = None
         if own is not None and (wanted is None or own in wanted):
-            by_limit = (g.conj() * kept.f(at, limit)).real.sum().to(limit.dtype)
+            by_limit = (g.conj() * record.f(at, limit)).real.sum().to(limit.dtype)
         grads = [by_limit, *map(result.get, node.edges[1:])]
         return grads if recorded else [None if r is None else r.data_array() for r in grads]
 
 
-def _known(kept: _Record, g: Tensor) -> dict[Node, Tensor]:
+def _known(record: _Record, g: Tensor) -> dict[Node, Tensor]:
     """Return where f leads to with a gradient, and what that is like."""
-    likes, limit = kept.leads, kept.limit
+    likes, limit = record.leads, record.limit
     if None in likes.values():
         others = [t for t in likes if t is not limit._node]
-        likes = {**likes, **_pull(kept.f, (limit.detach(), limit), g, others)}
+        likes = {**likes, **_pull(record.f, (limit.detach(), limit), g, others)}
         if limit._node in likes:  # known without the derivative, which may be infinite
             likes[limit._node] = zeros_like(limit)
     return {t: _cut(like) for t, like in likes.items() if like is not None}

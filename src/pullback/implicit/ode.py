@@ -111,7 +111,7 @@ def odeint(
 
     rtol = float(finfo(y.dtype).eps) ** 0.5 if rtol is None else rtol
     atol = rtol / 100 if atol is None else atol
-    kept, result, size = checkpoint(step), [y], 1.0
+    checkpointed, result, size = checkpoint(step), [y], 1.0
     values, y = times.detach(), solution_from(slope, y, times[0])
     for k in range(times.numel() - 1):
         start, whole = values[k], values[k + 1] - values[k]
@@ -119,7 +119,7 @@ def odeint(
             shares, size = _shares(f, theta, y, start, whole, size, (rtol, atol))
         done = 0.0
         for share in shares:
-            y = kept(y, start + done * whole, share * whole)
+            y = checkpointed(y, start + done * whole, share * whole)
             done += share
         result.append(solution_at(slope, y, times[k + 1]))
     return value_as_given(stack(result), [y0, *theta])
@@ -166,10 +166,10 @@ def _shares(
 
 
 def _error(
-    y: Tensor, found: Tensor, slopes: list[Any], length: Any, bounds: tuple[float, float]
+    y: Tensor, y_next: Tensor, slopes: list[Any], length: Any, bounds: tuple[float, float]
 ) -> float:
     """Return the error of a step, 1 where it is just allowed."""
     weights = zip((*_B, 0.0), _FOURTH, slopes, strict=True)
     error = length * sum((b - low) * slope.detach() for b, low, slope in weights)
-    scale = bounds[1] + bounds[0] * abs(found).maximum(abs(y))
+    scale = bounds[1] + bounds[0] * abs(y_next).maximum(abs(y))
     return float(abs(error / scale).max()) if y.numel() else 0.0

@@ -13,15 +13,15 @@ from pullback.transforms.api.arguments import class_for
 __all__ = ["state_of", "tensor_of"]
 
 
-def tensor_of(given: Any) -> Tensor:
+def tensor_of(value: Any) -> Tensor:
     """Return a tensor or an array as a tensor, numbers in double precision as NumPy has them."""
-    return asarray(given if isinstance(given, Tensor) or is_array(given) else NUMPY.asarray(given))
+    return asarray(value if isinstance(value, Tensor) or is_array(value) else NUMPY.asarray(value))
 
 
-def state_of(given: Any, parameters: Any) -> Tensor:
+def state_of(value: Any, parameters: Any) -> Tensor:
     """Return the tensor that a user's function is called with beside its parameters.
 
     It has the methods of the tensors among them all, and NumPy's where none is one.
     """
-    tensors = [x for x in leaves((given, parameters)) if isinstance(x, Tensor)]
-    return in_class(tensor_of(given), tensor_class(tensors) if tensors else class_for(given))
+    tensors = [x for x in leaves((value, parameters)) if isinstance(x, Tensor)]
+    return in_class(tensor_of(value), tensor_class(tensors) if tensors else class_for(value))

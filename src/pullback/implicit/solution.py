@@ -81,8 +81,8 @@ def _recorded(api: str, residual: Residual, x: Tensor, matrix: Tensor | None) ->
         return x
     if matrix is None:
         raise _singular(api, x)
-    kept = _Record(residual, at, value, matrix, begun)
-    node = new_node(WideNode, _Solved(api), tuple(edges), (kept,))
+    record = _Record(residual, at, value, matrix, begun)
+    node = new_node(WideNode, _Solved(api), tuple(edges), (record,))
     return box(x.data_array(), node, None, x.__class__)
 
 
@@ -116,31 +116,31 @@ class _Solved(NodeOperation):
         self, node: Any, g: Any, wanted: set[Node] | None, recorded: bool
     ) -> Sequence[Any]:
         """Return the gradient of each edge's target; tensors where the pass is recorded."""
-        kept: _Record = self.kept(node)
+        record: _Record = self.kept(node)
         targets = [t for t in node.edges if wanted is None or t in wanted]
         pull = _pull_again if recorded else _pull
-        result = pull(node, kept, g, targets)
+        result = pull(node, record, g, targets)
         return [result.get(t) for t in node.edges]
 
 
-def _pull(node: Node, kept: _Record, g: Any, targets: Sequence[Node]) -> Mapping[Node, Any]:
+def _pull(node: Node, record: _Record, g: Any, targets: Sequence[Node]) -> Mapping[Node, Any]:
     """Return the gradients, through F as it was recorded."""
-    u = _pulled(kept.matrix, box(as_array(g))).data_array()
-    return run([kept.value._node], [u], targets, True, False, False, kept.begun)
+    u = _pulled(record.matrix, box(as_array(g))).data_array()
+    return run([record.value._node], [u], targets, True, False, False, record.begun)
 
 
 def _pull_again(
-    node: Node, kept: _Record, g: Tensor, targets: Sequence[Node]
+    node: Node, record: _Record, g: Tensor, targets: Sequence[Node]
 ) -> Mapping[Node, Any]:
     """Return the gradients as functions of the solution and of what F comes from."""
     at = new_node(WideNode, _THROUGH, (node,))  # older than F: no part of dF/dtheta
-    x = box(kept.x.data_array(), at, None, kept.x.__class__)
+    x = box(record.x.data_array(), at, None, record.x.__class__)
     begun = next_seq()
-    value = kept.residual(x)
-    u = _pulled(jacobian_of(kept.residual, x), g)
+    value = record.residual(x)
+    u = _pulled(jacobian_of(record.residual, x), g)
     result = run([value._node], [u], targets, True, True, False, begun)
     # This raises where what F saved was changed in place since.
-    _check_unchanged(node, result, _pull(node, kept, g.data_array(), [*targets, kept.x._node]))
+    _check_unchanged(node, result, _pull(node, record, g.data_array(), [*targets, record.x._node]))
     return result
 
 

@@ -313,10 +313,10 @@ def _descent(matrix: Tensor, slope: Tensor) -> Tensor | None:
     return result
 
 
-def _vanishes(matrix: Tensor, slope: Tensor, step: Tensor, found: Tensor) -> bool:
+def _vanishes(matrix: Tensor, slope: Tensor, step: Tensor, direction: Tensor) -> bool:
     """Return whether a step has halved the gradient, in the measure of the Hessian."""
-    after = _descent(matrix, found)
-    return after is not None and bool((found * after).sum() < (slope * step).sum() / 4)
+    after = _descent(matrix, direction)
+    return after is not None and bool((direction * after).sum() < (slope * step).sum() / 4)
 
 
 def _if_minimum(hessian: Tensor, x: Tensor) -> Tensor:

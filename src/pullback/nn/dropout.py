@@ -87,8 +87,8 @@ def dropout(
     array = drawn.data_array()
     library = library_of(array)
     dtype = real_of(x.dtype) if x.dtype.is_inexact else get_default_dtype()
-    kept = library.astype(library.tidy(array >= p), dtype)
-    mask = box(library.tidy(kept * (1 / (1 - p) if p < 1 else 0.0)))
+    survivors = library.astype(library.tidy(array >= p), dtype)
+    mask = box(library.tidy(survivors * (1 / (1 - p) if p < 1 else 0.0)))
     return x.mul_(mask) if inplace else x * mask
 
 
@@ -165,9 +165,9 @@ def alpha_dropout(
         return x
     if p == 1:
         return multiply(x, 0)
-    kept = greater(chance_like(x, generator), p)
+    survivors = greater(chance_like(x, generator), p)
     scale = 1 / math.sqrt((1 - p) * (1 + p * _FLOOR**2))
-    return add(multiply(where(kept, x, _FLOOR), scale), -scale * p * _FLOOR)
+    return add(multiply(where(survivors, x, _FLOOR), scale), -scale * p * _FLOOR)
 
 
 # -- disturbing ------------------------------------------------------------------------------------

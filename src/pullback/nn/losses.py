@@ -364,12 +364,12 @@ def _kept(op: str, input: Any, target: Any, axis: int, ignore_index: int) -> tup
     low, high = int(xp.min(values)), int(xp.max(values))
     if low >= 0 and high < count and not low <= ignore_index <= high:
         return classes, None
-    kept = library.tidy(array != ignore_index)
+    counted = library.tidy(array != ignore_index)
     if not bool(xp.all(((values >= 0) & (values < count)) | (values == ignore_index))):
         required = f"targets from 0 to {count - 1}, or ignore_index {ignore_index}, required"
         came = f"some from {low} to {high}"
         raise TensorIndexError(compose(op, required, came, ("input", input), ("target", target)))
-    return box(library.tidy(library.xp.where(kept, array, 0))), box(kept)
+    return box(library.tidy(library.xp.where(counted, array, 0))), box(counted)
 
 
 def _picked(input: Tensor, classes: Tensor, axis: int) -> Tensor:
@@ -379,24 +379,24 @@ def _picked(input: Tensor, classes: Tensor, axis: int) -> Tensor:
     return reshape_p.public(gather_p.public(input, index, axis=axis), shape=shape)
 
 
-def _shares(weight: Any, classes: Tensor, kept: Any) -> Any:
+def _shares(weight: Any, classes: Tensor, counted: Any) -> Any:
     """Return the weight of each target: 0 where it does not count, None where all have one."""
     if weight is None:
         return None
     shares = take_p.public(weight, classes, axis=0)
-    return shares if kept is None else where(kept, shares, 0)
+    return shares if counted is None else where(counted, shares, 0)
 
 
-def _totalled(values: Tensor, kept: Any, shares: Any, reduction: str) -> Tensor:
+def _totalled(values: Tensor, counted: Any, shares: Any, reduction: str) -> Tensor:
     """Return losses reduced; what does not count is 0, and the mean over what does."""
-    if kept is not None:
-        values = where(kept, values, 0)
-    if reduction != "mean" or (kept is None and shares is None):
+    if counted is not None:
+        values = where(counted, values, 0)
+    if reduction != "mean" or (counted is None and shares is None):
         return reduced(values, reduction)
     total = sum_p.public(values, axis=None, keepdims=False)
     if shares is not None:
         return total / sum_p.public(shares, axis=None, keepdims=False)
-    return total / (int(astype(kept, "int64").sum()) or float("nan"))
+    return total / (int(astype(counted, "int64").sum()) or float("nan"))
 
 
 def _nll(logs: Tensor, classes: Tensor, axis: int, shares: Any) -> Tensor:
@@ -458,9 +458,9 @@ def nll_loss(
     known_reduction("nll_loss", reduction)
     _needs_classes("nll_loss", input, target)
     axis = _classes("nll_loss", input, target, weight)
-    classes, kept = _kept("nll_loss", input, target, axis, ignore_index)
-    shares = _shares(weight, classes, kept)
-    return _totalled(_nll(input, classes, axis, shares), kept, shares, reduction)
+    classes, counted = _kept("nll_loss", input, target, axis, ignore_index)
+    shares = _shares(weight, classes, counted)
+    return _totalled(_nll(input, classes, axis, shares), counted, shares, reduction)
 
 
 @composition(
@@ -517,14 +517,14 @@ def cross_entropy(
     if tuple(array.shape) == tuple(input.shape) and library_of(array).dtype(array).is_inexact:
         return _of_probabilities("cross_entropy", input, target, weight, reduction, label_smoothing)
     axis = _classes("cross_entropy", input, target, weight)
-    classes, kept = _kept("cross_entropy", input, target, axis, ignore_index)
-    shares = _shares(weight, classes, kept)
+    classes, counted = _kept("cross_entropy", input, target, axis, ignore_index)
+    shares = _shares(weight, classes, counted)
     logs = log_softmax_p.public(input, axis=axis)
-    loss = _totalled(_nll(logs, classes, axis, shares), kept, shares, reduction)
+    loss = _totalled(_nll(logs, classes, axis, shares), counted, shares, reduction)
     if not label_smoothing:
         return loss
     smooth = -sum_p.public(_by_class(logs, weight, axis), axis=axis, keepdims=False)
-    smooth = _totalled(smooth, kept, shares, reduction)
+    smooth = _totalled(smooth, counted, shares, reduction)
     share = label_smoothing / max(input.shape[axis], 1)
     result: Tensor = (1 - label_smoothing) * loss + smooth * share
     return result

@@ -256,12 +256,12 @@ def multi_margin_loss(
     known_reduction("multi_margin_loss", reduction)
     if p not in (1, 2):
         raise ArgumentError(compose("multi_margin_loss", "p of 1 or 2 required", repr(p)))
-    given = tensor_of("multi_margin_loss", input, "input")
-    x = reshape(given, (*((1,) * (2 - len(given.shape))), *given.shape))
+    original = tensor_of("multi_margin_loss", input, "input")
+    x = reshape(original, (*((1,) * (2 - len(original.shape))), *original.shape))
     right = index_for("multi_margin_loss", x, 1, target, names=("input", "target"))
     if len(x.shape) != 2 or right.numel() != x.shape[0]:
         required = "an input of shape (N, C) or (C,), and one target for each row, required"
-        named = (("input", given), ("target", target))
+        named = (("input", original), ("target", target))
         raise ShapeError(compose("multi_margin_loss", required, str(right.shape), *named))
     right = reshape(right, (-1, 1))
     short = relu(add(subtract(x, gather_p.public(x, right, axis=1)), margin))
@@ -272,7 +272,7 @@ def multi_margin_loss(
     classes = arange(x.shape[-1], device=x.device)
     others = where(equal(classes, right), 0, short)
     means = divide(sum_p.public(others, axis=1, keepdims=False), x.shape[1])
-    return reduced(reshape(means, given.shape[:-1]), reduction)
+    return reduced(reshape(means, original.shape[:-1]), reduction)
 
 
 @composition(

@@ -98,7 +98,7 @@ def walk(root: Any, prefix: str = "", *, repeats: bool = False) -> Iterator[Part
         Yield what is held twice, a tied weight, under each of its names.
     """
     seen: set[int] = set()
-    kept: list[Any] = []  # so that no id stands for two objects
+    alive: list[Any] = []  # so that no id stands for two objects
     open_items = [(prefix, None, iter([("", root)]), 0)]
     while open_items:
         name, owner, items, _ = open_items[-1]
@@ -109,7 +109,7 @@ def walk(root: Any, prefix: str = "", *, repeats: bool = False) -> Iterator[Part
             if isinstance(value, (Tensor, Walked)):
                 yield Part(path, value, owner, key)
             seen.add(id(value))
-            kept.append(value)
+            alive.append(value)
             open_items.append((path, value, children(value), id(value)))
             break
         else:

@@ -124,8 +124,8 @@ def choose(a: Any, choices: Any, mode: str = "raise") -> Any:
 def delete(arr: Any, obj: Any, axis: int | None = None) -> Any:
     """Return the slices that are not deleted."""
     x, over = along("np.delete", arr, axis)
-    kept = np.delete(np.arange(x.shape[over]), values_of(obj))
-    return x[position(over, kept)]
+    remaining = np.delete(np.arange(x.shape[over]), values_of(obj))
+    return x[position(over, remaining)]
 
 
 @adapter("insert")
@@ -322,10 +322,10 @@ def _is_wrapped(tensor: Tensor) -> bool:
     return constant(array) is not array
 
 
-def needs_untracked(name: str, array: Any, given: Any) -> None:
+def needs_untracked(name: str, array: Any, values: Any) -> None:
     """Raise where a tensor with a graph or a tangent would be written into an array."""
     recorded = STATE.get().grad
-    tracked = [x for x in tensors_in(given) if (recorded and x.requires_grad) or _is_wrapped(x)]
+    tracked = [x for x in tensors_in(values) if (recorded and x.requires_grad) or _is_wrapped(x)]
     if tracked:
         way = hints.here() or hints.way_out(name.replace("np.", "numpy.", 1))
         if not way and not name.endswith(".at"):

@@ -96,11 +96,11 @@ def real_if_close(a: Any, tol: float = 100) -> Any:
 def nan_to_num(x: Any, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
     """Return numbers in place of NaN and infinities, which get no gradient; tensors get theirs."""
     x = as_tensor(x)
-    given = {"nan": nan, "posinf": posinf, "neginf": neginf}
-    tensors = {name: value for name, value in given.items() if isinstance(value, Tensor)}
+    numbers = {"nan": nan, "posinf": posinf, "neginf": neginf}
+    tensors = {name: value for name, value in numbers.items() if isinstance(value, Tensor)}
     if tensors and not x.dtype.is_complex:
-        given.update(dict.fromkeys(tensors, 0.0))
-    result = TENSOR_XP.nan_to_num(x, **given)
+        numbers.update(dict.fromkeys(tensors, 0.0))
+    result = TENSOR_XP.nan_to_num(x, **numbers)
     if x.dtype.kind == "f":
         for name, value in tensors.items():
             where = TENSOR_XP.isnan(x) if name == "nan" else x == _INFINITIES[name]

@@ -47,9 +47,9 @@ def run(function: Any, self: Any, args: tuple[Any, ...], settings: dict[str, Any
         return result
     plain = [t for t in tensors_in(result) if t.__class__ is Tensor]
     if plain:
-        given = {id(t) for t in tensors_in((args, settings))}
+        inputs = {id(t) for t in tensors_in((args, settings))}
         for tensor in plain:
-            if id(tensor) not in given:
+            if id(tensor) not in inputs:
                 tensor.__class__ = self.__class__
     return result
 
@@ -272,8 +272,8 @@ class ConvertingMethods:
         """Return one element as a Python number: the only one, or that at an index."""
         if not index:
             return Tensor.item(self)
-        place = index[0] if len(index) == 1 else index
-        number = values_of(self).item(place)
+        position = index[0] if len(index) == 1 else index
+        number = values_of(self).item(position)
         warn_of_end("item", self)
         return number
 

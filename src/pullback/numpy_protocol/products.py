@@ -162,8 +162,8 @@ def cov(
 def _variables(m: Any, y: Any, rowvar: bool) -> Any:
     """Return the variables of one or two arguments, a row each."""
     rows = []
-    for given in (m,) if y is None else (m, y):
-        x = inexact(given)
+    for array in (m,) if y is None else (m, y):
+        x = inexact(array)
         x = TENSOR_XP.reshape(x, (1, -1)) if x.ndim < 2 else x
         rows.append(x if rowvar or x.shape[0] == 1 else TENSOR_XP.matrix_transpose(x))
     return rows[0] if y is None else TENSOR_XP.concat(rows)
@@ -209,8 +209,8 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
     rows, columns = (normalize_axis("np.linalg.norm", i, x.ndim) for i in over)
     matrices = TENSOR_XP.moveaxis(x, (rows, columns), (-2, -1))
     result = TENSOR_XP.matrix_norm(matrices, ord="fro" if ord is None else ord)
-    kept = tuple(1 if i in (rows, columns) else n for i, n in enumerate(x.shape))
-    return TENSOR_XP.reshape(result, kept) if keepdims else result
+    shape = tuple(1 if i in (rows, columns) else n for i, n in enumerate(x.shape))
+    return TENSOR_XP.reshape(result, shape) if keepdims else result
 
 
 @adapter("linalg.svd")

@@ -234,8 +234,8 @@ def _nan_extreme(name: str, worst: float) -> None:
         result = find(TENSOR_XP.where(there, x, worst), **settings, initial=initial, where=where)
         if initial is not None:
             return result
-        found = TENSOR_XP.any(there, **settings)
-        return TENSOR_XP.where(found, result, math.nan)
+        is_number = TENSOR_XP.any(there, **settings)
+        return TENSOR_XP.where(is_number, result, math.nan)
 
 
 _nan_extreme("max", -math.inf)
@@ -266,9 +266,9 @@ def _quantile(a: Any, q: Any, axis: Any, method: str, keepdims: bool, skip_nan: 
         rows = TENSOR_XP.full((*rest, 1), math.nan, dtype=x.dtype, device=x.device)
     ordered = TENSOR_XP.sort(rows, axis=-1)
     result = statistics.between(ordered, _ranks(ordered, q, method, skip_nan), "linear")
-    kept = [1 if i in axes else n for i, n in enumerate(x.shape)]
+    shape = [1 if i in axes else n for i, n in enumerate(x.shape)]
     result = TENSOR_XP.moveaxis(result, -1, 0)
-    return TENSOR_XP.reshape(result, (*np.shape(q), *(kept if keepdims else rest)))
+    return TENSOR_XP.reshape(result, (*np.shape(q), *(shape if keepdims else rest)))
 
 
 def _ranks(ordered: Any, q: Any, method: str, skip_nan: bool) -> Any:

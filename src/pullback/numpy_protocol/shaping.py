@@ -200,16 +200,16 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> An
     for other in kwargs.keys() - {name}:
         required = f"{name or 'no setting'} required in mode {mode!r}"
         raise ArgumentError(compose("np.pad", required, other))
-    given = kwargs.get(name)
-    if mode in ("constant", "empty") and (given is None or isinstance(given, Number)):
-        value = 0 if given is None or mode == "empty" else np.asarray(given).astype(x.dtype.dtype)
+    values = kwargs.get(name)
+    if mode in ("constant", "empty") and (values is None or isinstance(values, Number)):
+        value = 0 if values is None or mode == "empty" else np.asarray(values).astype(x.dtype.dtype)
         return TENSOR_XP.pad_constant(x, widths=tuple(widths), value=value)
     if name in ("constant_values", "end_values"):  # they may be tensors in the graph
-        given = TENSOR_XP.broadcast_to(as_tensor(0 if given is None else given, x), (x.ndim, 2))
+        values = TENSOR_XP.broadcast_to(as_tensor(0 if values is None else values, x), (x.ndim, 2))
     elif name == "stat_length":
-        given = np.broadcast_to(np.asarray(given, object), (x.ndim, 2))
+        values = np.broadcast_to(np.asarray(values, object), (x.ndim, 2))
     for axis, width in enumerate(widths):
-        setting = given if given is None or isinstance(given, str) else given[axis]
+        setting = values if values is None or isinstance(values, str) else values[axis]
         if any(width):
             parts = _padded(x, axis, width, mode, setting)
             x = TENSOR_XP.concat(parts, axis=axis) if len(parts) > 1 else parts[0]
@@ -290,8 +290,8 @@ def apply_along_axis(func1d: Any, axis: int, arr: Any, *args: Any, **kwargs: Any
     along = normalize_axis("np.apply_along_axis", axis, x.ndim)
     rows = TENSOR_XP.moveaxis(x, along, -1)
     flat = TENSOR_XP.reshape(rows, (-1, rows.shape[-1]))
-    found = [as_tensor(func1d(flat[i], *args, **kwargs)) for i in range(flat.shape[0])]
-    result = TENSOR_XP.reshape(TENSOR_XP.stack(found), (*rows.shape[:-1], *found[0].shape))
+    results = [as_tensor(func1d(flat[i], *args, **kwargs)) for i in range(flat.shape[0])]
+    result = TENSOR_XP.reshape(TENSOR_XP.stack(results), (*rows.shape[:-1], *results[0].shape))
     order = list(range(result.ndim))
     outer, inner = order[: rows.ndim - 1], order[rows.ndim - 1 :]
     return TENSOR_XP.permute_dims(result, (*outer[:along], *inner, *outer[along:]))

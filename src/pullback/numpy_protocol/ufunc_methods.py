@@ -67,8 +67,8 @@ def reduced(
     else:
         parts = parts if initial is None else [operand(initial), *parts]
         result = functools.reduce(call, parts)
-    kept = tuple(1 if i in axes else n for i, n in enumerate(x.shape))
-    return TENSOR_XP.reshape(result, kept) if keepdims else result
+    shape = tuple(1 if i in axes else n for i, n in enumerate(x.shape))
+    return TENSOR_XP.reshape(result, shape) if keepdims else result
 
 
 def accumulated(ufunc: np.ufunc, call: Any, array: Any, axis: int = 0) -> Any:
@@ -98,11 +98,11 @@ def written_at(ufunc: np.ufunc, call: Any, target: Tensor, indices: Any, *values
     """Do what ``ufunc.at`` does, recorded: call on each element, as often as its index is there."""
     index = values_of(indices)
     places = np.arange(target.numel()).reshape(target.shape)[index]
-    given = [TENSOR_XP.broadcast_to(as_tensor(v, target), places.shape) for v in values]
-    given = [TENSOR_XP.reshape(v, (-1,)) for v in given]
+    operands = [TENSOR_XP.broadcast_to(as_tensor(v, target), places.shape) for v in values]
+    operands = [TENSOR_XP.reshape(v, (-1,)) for v in operands]
     places = places.ravel()
     if ufunc is np.add or ufunc is np.subtract:
-        added = given[0] if ufunc is np.add else -given[0]
+        added = operands[0] if ufunc is np.add else -operands[0]
         target.index_put_(np.unravel_index(places, target.shape), added, accumulate=True)
         return
     order = np.argsort(places, kind="stable")
@@ -112,7 +112,7 @@ def written_at(ufunc: np.ufunc, call: Any, target: Tensor, indices: Any, *values
     for i in range(turn.max(initial=-1) + 1):
         now = np.flatnonzero(turn == i)
         at = np.unravel_index(places[now], target.shape)
-        target[at] = call(target[at], *(v[now] for v in given))
+        target[at] = call(target[at], *(v[now] for v in operands))
 
 
 STEPWISE: dict[str, Callable[..., Any]] = {

@@ -63,8 +63,8 @@ def keep_axes(value: Any, shape: tuple[int, ...], axis: Axis, keepdims: bool, xp
         axis %= len(shape)
         return xp.reshape(value, (*shape[:axis], 1, *shape[axis + 1 :]))
     axes = normalize_axes("axis", axis, len(shape))
-    kept = tuple(1 if i in axes else n for i, n in enumerate(shape))
-    return xp.reshape(value, kept)
+    lengths = tuple(1 if i in axes else n for i, n in enumerate(shape))
+    return xp.reshape(value, lengths)
 
 
 def broadcast_back(value: Any, shape: tuple[int, ...], axis: Axis, keepdims: bool, xp: Any) -> Any:

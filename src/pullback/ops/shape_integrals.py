@@ -45,10 +45,10 @@ def _still(x: Any) -> Any:
     return x.detach() if isinstance(x, Tensor) else x
 
 
-def _or_at_ends(found: Any, inside: Any, at_end: Any, xp: Any) -> Any:
+def _or_at_ends(value: Any, inside: Any, at_end: Any, xp: Any) -> Any:
     """Return a derivative inside of the domain, 0 at its ends and NaN outside."""
-    zero = xp.zeros_like(found)
-    return xp.where(inside, found, xp.where(at_end, zero, xp.full_like(found, float("nan"))))
+    zero = xp.zeros_like(value)
+    return xp.where(inside, value, xp.where(at_end, zero, xp.full_like(value, float("nan"))))
 
 
 def by_gamma_shape(a: Any, x: Any, xp: Any, digamma: Any, lgamma: Any) -> Any:

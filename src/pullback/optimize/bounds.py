@@ -15,7 +15,7 @@ __all__ = ["bounds_of"]
 
 
 def bounds_of(
-    api: str, given: Any, vector: Vector, scipy: Any, *, low_and_high: bool = False
+    api: str, bounds: Any, vector: Vector, scipy: Any, *, low_and_high: bool = False
 ) -> Any:
     """Return bounds as SciPy's `Bounds`.
 
@@ -33,16 +33,16 @@ def bounds_of(
     low_and_high : bool
         Whether SciPy's form is not that of pairs but (low, high) for the whole vector.
     """
-    if isinstance(given, scipy.Bounds):
-        return given
-    if low_and_high and _is_for_all(given, vector.size):
-        return scipy.Bounds(*_limits(api, "bounds", given, (vector.size,)))
-    if not low_and_high and _is_a_pair_for_each(given, vector.size):
-        low, high = zip(*(_limits(api, "bounds", pair, ()) for pair in given), strict=True)
+    if isinstance(bounds, scipy.Bounds):
+        return bounds
+    if low_and_high and _is_for_all(bounds, vector.size):
+        return scipy.Bounds(*_limits(api, "bounds", bounds, (vector.size,)))
+    if not low_and_high and _is_a_pair_for_each(bounds, vector.size):
+        low, high = zip(*(_limits(api, "bounds", pair, ()) for pair in bounds), strict=True)
         return scipy.Bounds(np.array(low), np.array(high))
     lows: list[Any] = []
     highs: list[Any] = []
-    items = vector.matched("pairs (low, high)", "bounds", given)
+    items = vector.matched("pairs (low, high)", "bounds", bounds)
     for (path, item), shape in zip(items, vector.shapes(), strict=True):
         if shape is None:
             if item is not None:
@@ -56,35 +56,37 @@ def bounds_of(
     return scipy.Bounds(np.concatenate(lows), np.concatenate(highs))
 
 
-def _is_for_all(given: Any, size: int) -> bool:
+def _is_for_all(bounds: Any, size: int) -> bool:
     return (
-        isinstance(given, (list, tuple))
-        and len(given) == 2
-        and all(not isinstance(limit, dict) and np.shape(limit) in ((), (size,)) for limit in given)
-    )
-
-
-def _is_a_pair_for_each(given: Any, size: int) -> bool:
-    return (
-        isinstance(given, (list, tuple, np.ndarray))
-        and len(given) == size
+        isinstance(bounds, (list, tuple))
+        and len(bounds) == 2
         and all(
-            isinstance(pair, (list, tuple, np.ndarray))
-            and len(pair) == 2
-            and all(np.ndim(limit) == 0 for limit in pair)
-            for pair in given
+            not isinstance(limit, dict) and np.shape(limit) in ((), (size,)) for limit in bounds
         )
     )
 
 
-def _pair(api: str, path: str, given: Any) -> tuple[Any, Any]:
-    if given is None:
+def _is_a_pair_for_each(bounds: Any, size: int) -> bool:
+    return (
+        isinstance(bounds, (list, tuple, np.ndarray))
+        and len(bounds) == size
+        and all(
+            isinstance(pair, (list, tuple, np.ndarray))
+            and len(pair) == 2
+            and all(np.ndim(limit) == 0 for limit in pair)
+            for pair in bounds
+        )
+    )
+
+
+def _pair(api: str, path: str, pair: Any) -> tuple[Any, Any]:
+    if pair is None:
         return None, None
-    if not isinstance(given, (list, tuple, np.ndarray)) or len(given) != 2:
+    if not isinstance(pair, (list, tuple, np.ndarray)) or len(pair) != 2:
         required = f"a pair (low, high) required in {path}"
         hint = "None is no bound, (0.0, None) is for positive numbers; a list has a pair for each"
-        raise ArgumentError(compose(api, required, repr(given), hint=hint))
-    return given[0], given[1]
+        raise ArgumentError(compose(api, required, repr(pair), hint=hint))
+    return pair[0], pair[1]
 
 
 def _limits(api: str, path: str, pair: tuple[Any, Any], shape: tuple[int, ...]) -> Any:

@@ -21,7 +21,7 @@ _NUMERICAL = "2-point"  # what a constraint has by default
 
 
 def constraints_of(
-    transform: Callable[..., Any], given: Any, vector: Vector, scipy: Any, order: int
+    transform: Callable[..., Any], constraints: Any, vector: Vector, scipy: Any, order: int
 ) -> list[Any]:
     """Return constraints on the vector for constraints on the container.
 
@@ -38,9 +38,9 @@ def constraints_of(
     order : int
         Of the highest derivatives that the method takes.
     """
-    several = isinstance(given, (list, tuple))
+    several = isinstance(constraints, (list, tuple))
     result = []
-    for item in given if several else [given]:
+    for item in constraints if several else [constraints]:
         if isinstance(item, scipy.LinearConstraint):
             result.append(item)
         elif isinstance(item, dict):
@@ -93,14 +93,14 @@ def _function(
     return function
 
 
-def _jacobian(function: Residual, given: Any, args: tuple[Any, ...]) -> Any:
+def _jacobian(function: Residual, jac: Any, args: tuple[Any, ...]) -> Any:
     """Return the Jacobian of a constraint, or its own: a container or a matrix."""
-    if not callable(given):
+    if not callable(jac):
         return function.jacobian
     vector = function.vector
 
     def own(x: Array) -> Array:
-        result = given(vector.container(x), *args)
+        result = jac(vector.container(x), *args)
         pairs = zip(vector.matched("derivatives", "jac", result), vector.shapes(), strict=True)
         wanted = [(item, math.prod(shape)) for (_, item), shape in pairs if shape is not None]
         sizes = [size for _, size in wanted]

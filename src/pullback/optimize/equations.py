@@ -149,7 +149,7 @@ def _residual(
     return function
 
 
-def _finished(function: Residual, found: Any) -> Any:
+def _finished(function: Residual, solution: Any) -> Any:
     """Return SciPy's result in the forms of x and of what the function returned."""
-    found.fun = function.as_returned(found.fun)
-    return function.vector.result(found)
+    solution.fun = function.as_returned(solution.fun)
+    return function.vector.result(solution)

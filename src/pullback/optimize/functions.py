@@ -234,9 +234,9 @@ class Residual(_Function):
             check_real(arguments, tensor)
         if self.form is None:
             result, structure = flatten(out)
-            given = leaves_as_given(detached(result), arguments.leaves)
-            given = unflatten(structure, given)
-            self.form = Vector(self.api, f"the result of {name_of(self.fun)}", given)
+            value = leaves_as_given(detached(result), arguments.leaves)
+            value = unflatten(structure, value)
+            self.form = Vector(self.api, f"the result of {name_of(self.fun)}", value)
         return flat(tensors)
 
     @no_grad()

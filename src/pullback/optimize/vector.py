@@ -90,21 +90,21 @@ class Vector:
         """Return the container with other numbers, in its dtypes."""
         return self._filled(vector, exact=False)
 
-    def matched(self, what: str, name: str, given: Any) -> Iterator[tuple[str, Any]]:
-        """Yield for each leaf its path in `given`, which has the container's form, and its item.
+    def matched(self, what: str, name: str, value: Any) -> Iterator[tuple[str, Any]]:
+        """Yield for each leaf its path in `value`, which has the container's form, and its item.
 
         None stands for itself in each place, and for items that a dict leaves out.
         """
-        return _matched(self._api, what, name, given, self._given)
+        return _matched(self._api, what, name, value, self._given)
 
-    def result(self, found: Any) -> Any:
+    def result(self, solution: Any) -> Any:
         """Return SciPy's result with what it has for each number in the form of the container."""
-        found = type(found)(found)  # SciPy may go on with its own
+        solution = type(solution)(solution)  # SciPy may go on with its own
         for key in _OF_EACH_NUMBER:
-            value = found.get(key)
+            value = solution.get(key)
             if isinstance(value, np.ndarray) and value.shape == (self.size,):
-                found[key] = self.as_given(value)
-        return found
+                solution[key] = self.as_given(value)
+        return solution
 
     def _filled(self, vector: Array, exact: bool) -> Any:
         pieces = iter(np.split(vector, self._ends()))
@@ -141,19 +141,19 @@ def _as(leaf: Any, source: Tensor, piece: Array, exact: bool) -> Any:
     return float(numbers)
 
 
-def _matched(api: str, what: str, name: str, given: Any, like: Any) -> Iterator[tuple[str, Any]]:
+def _matched(api: str, what: str, name: str, value: Any, like: Any) -> Iterator[tuple[str, Any]]:
     wanted = children(like)
     if wanted is None:
-        yield name, given
+        yield name, value
         return
-    if given is None:
+    if value is None:
         yield from ((path, None) for path, _ in named_leaves(name, like))
         return
-    keys, came = [key for key, _ in wanted], children(given)
+    keys, came = [key for key, _ in wanted], children(value)
     listed = ", ".join(map(str, keys)) or "nothing"
-    if came is None or not (isinstance(given, dict) or [key for key, _ in came] == keys):
+    if came is None or not (isinstance(value, dict) or [key for key, _ in came] == keys):
         required = f"{what} in a {type(like).__name__} of {listed} required as {name}"
-        got = type(given).__name__ if came is None else f"a {type(given).__name__} of {len(came)}"
+        got = type(value).__name__ if came is None else f"a {type(value).__name__} of {len(came)}"
         raise ArgumentError(compose(api, required, got))
     for key, _ in came:
         if key not in keys:

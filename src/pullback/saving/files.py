@@ -161,15 +161,15 @@ def _fill_all(objects: dict[str, Any], values: dict[str, Any]) -> None:
             meant = f", {near!r} meant?" if near else ""
             differences.append(f"{name}: missing; the file has {', '.join(values)}{meant}")
             continue
-        kept = copy.deepcopy(_content(target))
+        content = copy.deepcopy(_content(target))
         try:
             _fill(name, target, values[name])
-            previous.append((target, kept))
+            previous.append((target, content))
         except (ArgumentError, ArgumentTypeError, KeyError, TypeError, ValueError) as error:
             differences.append(f"{name}: {error}".replace("\n", "\n  "))
     if differences:
-        for target, kept in previous:
-            _fill("", target, kept)
+        for target, content in previous:
+            _fill("", target, content)
         raise ArgumentError("\n  ".join(["load: the file differs from the objects:", *differences]))
 
 

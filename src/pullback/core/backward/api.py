@@ -64,15 +64,15 @@ def _initial(
     api: str, name: str, roots: list[Tensor], grads: Any, batched: bool = False
 ) -> list[Tensor]:
     """Return one gradient a root, ones for real scalars where none is given."""
-    given = [None] * len(roots) if grads is None else _sequence(api, name, grads)
-    if len(given) != len(roots):
+    listed = [None] * len(roots) if grads is None else _sequence(api, name, grads)
+    if len(listed) != len(roots):
         raise GraphError(
             f"{api}: {name} must have one gradient for each of the {len(roots)} tensors, got "
-            f"{len(given)}"
+            f"{len(listed)}"
         )
     seeds = [
         _seed(api, i, root, g, batched)
-        for i, (root, g) in enumerate(zip(roots, given, strict=True))
+        for i, (root, g) in enumerate(zip(roots, listed, strict=True))
     ]
     observer = STATE.get().observer
     if observer is not None:
@@ -248,14 +248,14 @@ def tensor_backward(
         if gradient is None:
             seed = _ones(data)
         elif gradient.__class__ is Tensor and gradient._base is None:
-            given = gradient._data
+            array = gradient._data
             if (
-                given.__class__ is _ndarray
+                array.__class__ is _ndarray
                 and data.__class__ is _ndarray
-                and given.dtype is data.dtype
-                and given.shape == data.shape
+                and array.dtype is data.dtype
+                and array.shape == data.shape
             ):
-                seed = given
+                seed = array
         if seed is None:
             seed = _initial("backward", "gradient", [self], gradient)[0]._data
         run((node,), (seed,), None, bool(retain_graph))
@@ -458,14 +458,14 @@ def _batched(
             "grad: with is_grads_batched=True all grad_outputs must have one leading length of at "
             f"least 1, got {[g.shape[0] for g in seeds]}"
         )
-    given = seeds if create else [g.data_array() for g in seeds]
+    seed_arrays = seeds if create else [g.data_array() for g in seeds]
     nodes = [t._node for t in roots]
     plan = planned(nodes, targets, 0)
     passes = []
     for k in range(count):
-        rows = [g[k, ...] for g in given]  # of an array without further axes an array as well
-        kept = retain or k < count - 1
-        passes.append(run(nodes, rows, targets, kept, create, False, plan=plan))
+        rows = [g[k, ...] for g in seed_arrays]  # of an array without further axes an array as well
+        retained = retain or k < count - 1
+        passes.append(run(nodes, rows, targets, retained, create, False, plan=plan))
     stacked: dict[Any, Any] = {}
     for target in targets:
         rows = [p[target] for p in passes]
@@ -482,13 +482,13 @@ def _batched(
 def _result(
     i: int,
     t: Tensor,
-    found: Mapping[Any, Any],
+    grads: Mapping[Any, Any],
     allow_unused: bool,
     materialize: bool,
     recorded: bool,
 ) -> Tensor | None:
-    alone = is_held_once(found[t._node])  # asked before a variable holds it
-    g = found[t._node]
+    alone = is_held_once(grads[t._node])  # asked before a variable holds it
+    g = grads[t._node]
     if g is not None:
         return _grad_to_tensor(g, alone)
     if materialize:

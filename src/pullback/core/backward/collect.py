@@ -95,8 +95,8 @@ def since(
         for target in edges_of(node):
             if target not in seen:
                 seen.add(target)
-                made = target.node if target.__class__ is Output else target
-                (older if made.seq < begun else new).append(target)
+                source = target.node if target.__class__ is Output else target
+                (older if source.seq < begun else new).append(target)
     return new, older
 
 

@@ -127,7 +127,7 @@ class Pass:
 
     def _run(self, retain: bool, observer: Observer | None) -> None:
         buffers, wanted, recorded = self.buffers, self.wanted, self.recorded
-        captured, made, begun = self.captured, self.owned, self.begun
+        captured, owned, begun = self.captured, self.owned, self.begun
         for node in self.order:
             g = buffers.pop(node, None)
             op = node.op
@@ -140,7 +140,7 @@ class Pass:
                 continue
             if not node.runs:
                 if node.__class__ is AccumulateGrad:
-                    sole = getrefcount(g) == SOLE or node in made
+                    sole = getrefcount(g) == SOLE or node in owned
                     accumulate(node, g, sole, recorded)
                 elif g is not None:
                     self._hand_on(node, g)
@@ -156,7 +156,7 @@ class Pass:
                 if r is not None:
                     if target not in buffers:
                         buffers[target] = r
-                    elif target in made and r.__class__ is ndarray:
+                    elif target in owned and r.__class__ is ndarray:
                         buffers[target] = iadd(buffers[target], r)
                     else:
                         self.add(target, r)
@@ -209,8 +209,8 @@ class Pass:
             raise
         if extra is None or not extra.posthooks:
             return grads
-        kept = run_posthooks(extra, grads, g)
-        grads = [None if t is None else r for t, r in zip(node.edges, kept, strict=True)]
+        replaced = run_posthooks(extra, grads, g)
+        grads = [None if t is None else r for t, r in zip(node.edges, replaced, strict=True)]
         if observer is not None:
             observer.hooked(node, grads)
         return grads

@@ -55,12 +55,12 @@ def run_grad_hooks(extra: Extra, g: Any) -> Any:
     return g
 
 
-def _replaced(hook: Callable[..., Any], given: Tensor, g: Any) -> Any:
+def _replaced(hook: Callable[..., Any], tensor: Tensor, g: Any) -> Any:
     """Call `hook` and return the gradient that goes on."""
-    before = given._version
-    result = hook(given)
+    before = tensor._version
+    result = hook(tensor)
     if result is None:
-        if given._version != before:
+        if tensor._version != before:
             raise GradientError(
                 "register_hook: the hook changed its gradient in place, which is not seen by "
                 "the backward pass.\nhint: return the new gradient from the hook instead."
@@ -70,7 +70,7 @@ def _replaced(hook: Callable[..., Any], given: Tensor, g: Any) -> Any:
         raise ArgumentTypeError(
             f"register_hook: a hook must return a Tensor or None, got {type(result).__name__}"
         )
-    _check_like("register_hook", result, given)
+    _check_like("register_hook", result, tensor)
     return take_back(result, g)
 
 
@@ -164,8 +164,8 @@ class _MultiGradHook:
         self.hook = hook
         self.first = first
 
-    def watch(self, place: int) -> Callable[[Tensor], None]:
-        """Return the tensor hook for the tensor at `place`."""
+    def watch(self, index: int) -> Callable[[Tensor], None]:
+        """Return the tensor hook for the tensor at `index`."""
 
         def seen(grad: Tensor) -> None:
             current = RUNNING.current
@@ -180,7 +180,7 @@ class _MultiGradHook:
                 state = current.notes[self] = _Gathered(len(self.targets), missing)
                 current.at_end = (*current.at_end, self.finish)
             state.missing -= 1
-            state.grads[place] = grad
+            state.grads[index] = grad
             if state.missing == 0:
                 self.finish(current)
 

@@ -165,8 +165,8 @@ def _differentiate_once(
         result = _call_rule(node.op, ctx, bare)
     finally:
         STATE.set(previous)
-    found = read_gradients(node.op, node, result, wanted, recorded)
-    return _poisoned(node, grads, found) if recorded else found
+    gradients = read_gradients(node.op, node, result, wanted, recorded)
+    return _poisoned(node, grads, gradients) if recorded else gradients
 
 
 def _call_rule(op: Any, ctx: Context, grads: list[Any]) -> Any:
@@ -213,15 +213,15 @@ def _output_grads(ctx: Context, node: CustomNode, g: Any) -> list[Any]:
     return [tree.map_leaves(lambda _: next(pieces), item) for item in ctx._structure]
 
 
-def _poisoned(node: CustomNode, grads: list[Any], found: Sequence[Any]) -> list[Any]:
+def _poisoned(node: CustomNode, grads: list[Any], gradients: Sequence[Any]) -> list[Any]:
     """Give gradients that were computed unrecorded a node that raises when it runs."""
-    given = [g for g in tree.leaves(grads) if isinstance(g, Tensor)]
-    sources = [t for t in (*node.edges, *(g._node for g in given)) if t is not None]
+    tensors = [g for g in tree.leaves(grads) if isinstance(g, Tensor)]
+    sources = [t for t in (*node.edges, *(g._node for g in tensors)) if t is not None]
     poison = OncePoison(node.op)
     # A node each: the gradients of the gradients are added only where these are one tensor.
     return [
         None if r is None else box(r.data_array(), new_node(WideNode, poison, tuple(sources)))
-        for r in found
+        for r in gradients
     ]
 
 

@@ -177,9 +177,9 @@ def hint_at_tensors(op: Any, detached: Sequence[Any], error: AttributeError) -> 
         )
 
 
-def describe(op: Any, given: Sequence[Any], edges: Sequence[Any]) -> tuple[Meta, ...]:
+def describe(op: Any, args: Sequence[Any], edges: Sequence[Any]) -> tuple[Meta, ...]:
     """Return what a gradient of each argument must fit, see `CustomNode.input_metas`."""
-    result = tuple(map(_description, given, edges))
+    result = tuple(map(_description, args, edges))
     # The written call compares shapes and dtypes, which arrays of another library may share.
     if all(meta[2] in _OF_NUMPY for meta in result):
         op.described = result

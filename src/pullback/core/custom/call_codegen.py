@@ -181,7 +181,7 @@ if {a}.__class__ is $Tensor or {a}.__class__ in $CLASSES:
             $same = False
 else:
     if {a}.__class__ not in $KNOWN:
-        $examine($self, {names}, {given}, {a}, $mode)
+        $examine($self, {names}, {args}, {a}, $mode)
     $arg{k}, $edge{k}, $version{k} = {a}, None, None
     $same = $same and $meta{k} is $NO_TENSOR
 """
@@ -225,7 +225,7 @@ if (
 ):
     return {call}.results($ctx, $out)
 if $data.base is not None or $references($data) != $SOLE + 1:
-    $count_together({given}, {detached}, ($out,))
+    $count_together({args}, {detached}, ($out,))
 $n = None
 if {tracked}:
     {save}
@@ -233,7 +233,7 @@ if {tracked}:
     {filled}
     $n.record, $n.saved, $n.names = $edges, $saved, $names
     $n.arguments, $n.metas = $fixed, $metas
-    $n.input_metas = $known if $same else $describe($self, {given}, $edges)
+    $n.input_metas = $known if $same else $describe($self, {args}, $edges)
     if $references($ctx) != $SOLE:
         $ctx._outlive($n)
 if $references($out) != $SOLE:  # forward may have kept its own
@@ -345,9 +345,9 @@ class _Writer:
         return expand(_ONE_BY_ONE, known=known, arguments=arguments, edges=edges)
 
     @staticmethod
-    def _look(a: str, k: str, names: str, given: str) -> list[str]:
+    def _look(a: str, k: str, names: str, args: str) -> list[str]:
         update = expand(UP_TO_DATE, x=a)
-        return expand(_LOOK, a=a, k=k, names=names, given=given, up_to_date=update)
+        return expand(_LOOK, a=a, k=k, names=names, args=args, up_to_date=update)
 
     def running(self, saved: Sequence[str | None] | None, inputs: Sequence[int]) -> list[str]:
         """Return the lines that run forward and record its result."""
@@ -365,7 +365,7 @@ class _Writer:
             arguments=", ".join(arguments if splits else ["$ctx", *arguments]),
             setup=[f"$self.setup_context($ctx, {detached}, $out)"] if splits else [],
             handed_on=[f"or $out is $arg{i}" for i in range(self.count)],
-            given=self.args,
+            args=self.args,
             detached=detached,
             tracked=" or ".join(f"{edge} is not None" for edge in edges),
             save=self._saving(saved, inputs),
@@ -402,19 +402,19 @@ class _Writer:
 # -- what the written function uses ----------------------------------------------------------------
 def _leaves(op: Any, arguments: Any, values: Sequence[Any]) -> tuple[Any, Sequence[Any], Any]:
     """Return the names of arguments, what to look at, and what is known of it."""
-    given = values
+    flat = values
     if op.traverse:
         arguments = arguments.traversed(tree.map_leaves(lambda _: None, list(values)))
-        given = list(tree.leaves(list(values)))
+        flat = list(tree.leaves(list(values)))
     known = op.described
-    return arguments, given, known if len(known) == len(given) else (UNKNOWN,) * len(given)
+    return arguments, flat, known if len(known) == len(flat) else (UNKNOWN,) * len(flat)
 
 
 def _joined_class(a: Tensor, cls: type[Tensor]) -> type[Tensor]:
     return a.__class__ if issubclass(a.__class__, cls) else cls
 
 
-def _examine(op: Any, arguments: Any, given: Sequence[Any], value: Any, mode: Mode) -> None:
+def _examine(op: Any, arguments: Any, values: Sequence[Any], value: Any, mode: Mode) -> None:
     """Refuse, or warn of, an argument that is no tensor whose gradient would be lost."""
     if isinstance(value, _CONTAINERS) and (op.traverse or not mode.grad):
         return
@@ -423,10 +423,10 @@ def _examine(op: Any, arguments: Any, given: Sequence[Any], value: Any, mode: Mo
         if isinstance(leaf, Tensor):
             tracked = tracked or leaf.requires_grad
         elif leaf.__class__ not in _KNOWN and carries_gradient(leaf):
-            refuse_gradient(op.name, _name_of(value, arguments, given), leaf)
+            refuse_gradient(op.name, _name_of(value, arguments, values), leaf)
     if tracked:
         warn_user(
-            f"{op.name}: the argument '{_name_of(value, arguments, given)}' is a "
+            f"{op.name}: the argument '{_name_of(value, arguments, values)}' is a "
             f"{type(value).__name__} holding a tensor that requires grad; containers are not "
             "searched, so no gradient flows to it. Pass the tensor itself, or define the operation "
             "with traverse=True.",
@@ -434,8 +434,8 @@ def _examine(op: Any, arguments: Any, given: Sequence[Any], value: Any, mode: Mo
         )
 
 
-def _name_of(value: Any, arguments: Any, given: Sequence[Any]) -> str:
-    name: str = next(arguments.owner(i) for i, v in enumerate(given) if v is value)
+def _name_of(value: Any, arguments: Any, values: Sequence[Any]) -> str:
+    name: str = next(arguments.owner(i) for i, v in enumerate(values) if v is value)
     return name
 
 

@@ -294,16 +294,16 @@ def kept_attributes(
     """Return what forward set on ctx, with what is kept of tensors in their place, or None."""
     for mark in ("_dirty", "_non_differentiable"):
         attributes.pop(mark, None)
-    kept = {}
+    copies = {}
     for name in list(attributes):
         if not _is_plain(attributes[name]):
             items = items_of(attributes[name], detached, outs, hooks, marked)
             if items[0] is not attributes[name] or is_array(items[0]):
-                kept[name] = items
-    for name in kept:
+                copies[name] = items
+    for name in copies:
         del attributes[name]
-    if kept:
-        attributes["_attributes"] = kept
+    if copies:
+        attributes["_attributes"] = copies
     return attributes or None
 
 
@@ -360,7 +360,7 @@ def _without_tensors(
     held_once = held_once and all(tree.children(item) is None for _, item in items)
     del items
 
-    def kept(leaf: Any) -> Any:
+    def saved(leaf: Any) -> Any:
         if isinstance(leaf, Tensor):
             return SavedItem(items_of(leaf, detached, outs, hooks, marked))
         if not is_array(leaf):
@@ -368,7 +368,7 @@ def _without_tensors(
         alone = held_once and getrefcount(leaf) == IN_CONTAINER
         return SavedItem(kept_array(leaf, alone, detached, outs))
 
-    return SavedContainer(tree.map_leaves(kept, value))
+    return SavedContainer(tree.map_leaves(saved, value))
 
 
 _PLAIN = frozenset((int, float, bool, str, type(None)))
@@ -385,9 +385,9 @@ def saved_values(node: CustomNode) -> Iterator[tuple[str, Any]]:
     """Yield the arrays that a node saved, each with what to call it; not those that are packed."""
     if not node.saved:
         return
-    for place, name in enumerate(node.names._names):
-        array, _, _, position = node.saved[place * STRIDE : (place + 1) * STRIDE]
-        label = name or _unnamed(node, place, position)
+    for slot, name in enumerate(node.names._names):
+        array, _, _, position = node.saved[slot * STRIDE : (slot + 1) * STRIDE]
+        label = name or _unnamed(node, slot, position)
         yield from ((label, array) for array in _arrays_of(array))
     for key, value in (node.saved[-1] or {}).items():
         if key == "_attributes":
@@ -397,10 +397,10 @@ def saved_values(node: CustomNode) -> Iterator[tuple[str, Any]]:
             yield from ((key, array) for array in _arrays_of(value))
 
 
-def _unnamed(node: CustomNode, place: int, position: int | None) -> str:
+def _unnamed(node: CustomNode, slot: int, position: int | None) -> str:
     """Return how to call a saved value that was given no name."""
     if position is None:
-        return f"saved_tensors[{place}]"
+        return f"saved_tensors[{slot}]"
     owner: str = node.arguments.owner(position) if position >= 0 else f"output {-1 - position}"
     return owner
 

@@ -74,8 +74,8 @@ class ForwardRule:
             ]
         if self.names is None:
             return self.rule(ctx, *tangents)
-        given = self._by_name(arguments, tangents)
-        left = [name for name, t in given.items() if name not in self.names and _changes(t)]
+        values = self._by_name(arguments, tangents)
+        left = [name for name, t in values.items() if name not in self.names and _changes(t)]
         if left:
             required = f"a parameter for the tangent of `{left[0]}` required"
             hint = f"jvp takes {', '.join(self.names)} alone: add `{left[0]}`, or detach it"
@@ -85,32 +85,32 @@ class ForwardRule:
         keywords: dict[str, Any] = {}
         for p in parameters:
             if p.kind is _KINDS.VAR_POSITIONAL:
-                positional += given[p.name]
+                positional += values[p.name]
             elif p.kind is _KINDS.VAR_KEYWORD:
-                keywords |= given[p.name]
+                keywords |= values[p.name]
             elif p.kind in _POSITIONAL:
-                positional.append(given[p.name])
+                positional.append(values[p.name])
             else:
-                keywords[p.name] = given[p.name]
+                keywords[p.name] = values[p.name]
         return self.rule(ctx, *positional, **keywords)
 
     @staticmethod
     def _by_name(arguments: Arguments, tangents: Sequence[Any]) -> dict[str, Any]:
         """Return tangents by the names of forward's parameters, several for one with a star."""
         grouped = {i for places in arguments.groups.values() for i in places}
-        given = {
+        values = {
             name: t
             for i, (name, t) in enumerate(zip(arguments.names, tangents, strict=True))
             if i not in grouped
         }
         for name, places in arguments.groups.items():
             starred = any("[" in arguments.names[i] for i in places)
-            given[name] = (
+            values[name] = (
                 [tangents[i] for i in places]
                 if starred or not places
                 else {arguments.names[i]: tangents[i] for i in places}
             )
-        return given
+        return values
 
     # -- the backward of an operation that has nothing else ----------------------------------------
     def transposed(self, ctx: Any, *grads: Tensor | None) -> tuple[Tensor | None, ...]:

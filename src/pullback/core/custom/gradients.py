@@ -33,15 +33,15 @@ def read_gradients(
     if wanted is not None:
         needed = [edge if edge in wanted else None for edge in needed]
     if isinstance(result, Mapping):
-        found = _by_name(op, arguments, result, needed)
+        gradients = _by_name(op, arguments, result, needed)
     elif isinstance(result, (tuple, list)):
-        found = _by_position(op, node, result)
+        gradients = _by_position(op, node, result)
     else:
-        found = _single(op, node, result)
+        gradients = _single(op, node, result)
     if arguments.skeleton is not None:
-        found = _unfold(op, arguments, found)
+        gradients = _unfold(op, arguments, gradients)
     grads: list[Any] = []
-    for i, (g, edge, meta) in enumerate(zip(found, needed, node.input_metas, strict=True)):
+    for i, (g, edge, meta) in enumerate(zip(gradients, needed, node.input_metas, strict=True)):
         if g is None or edge is None:
             grads.append(None)
         else:
@@ -58,15 +58,15 @@ def _by_name(
         result = _without_groups(op, arguments, result)
     if arguments.skeleton is not None:
         needed = [flag or None for flag in arguments.fold([t is not None for t in needed])]
-    found = []
+    gradients = []
     missing = None
     used = 0
     for name, target in zip(names, needed, strict=True):
         if name in result:
             used += 1
-            found.append(result[name])
+            gradients.append(result[name])
         else:
-            found.append(None)
+            gradients.append(None)
             if target is not None:
                 missing = name
     if used != len(result):
@@ -82,7 +82,7 @@ def _by_name(
             f"the names {_listed(result)}; the arguments are: {', '.join(names)}",
             hint=f"add '{missing}' to the mapping; None there means that it has no gradient",
         )
-    return found
+    return gradients
 
 
 def _without_groups(op: Any, arguments: Any, result: Mapping[str, Any]) -> dict[str, Any]:
@@ -130,7 +130,7 @@ def _is_tensor(node: CustomNode) -> list[bool]:
 def _by_position(op: Any, node: CustomNode, result: Sequence[Any]) -> list[Any]:
     arguments = node.arguments
     count = len(arguments.names)
-    found = list(result[:count])
+    gradients = list(result[:count])
     if len(result) < count or any(extra is not None for extra in result[count:]):
         raise _error(
             op,
@@ -139,14 +139,14 @@ def _by_position(op: Any, node: CustomNode, result: Sequence[Any]) -> list[Any]:
             f"{', '.join(arguments.names)}",
             hint="return a mapping from argument names to gradients",
         )
-    for name, g, is_tensor in zip(arguments.names, found, _is_tensor(node), strict=True):
+    for name, g, is_tensor in zip(arguments.names, gradients, _is_tensor(node), strict=True):
         if g is not None and not is_tensor:
             raise _error(
                 op,
                 f"backward returned a {type(g).__name__} as the gradient of the argument "
                 f"'{name}', which is no tensor; it must be None",
             )
-    return found
+    return gradients
 
 
 def _single(op: Any, node: CustomNode, result: Any) -> list[Any]:
@@ -167,15 +167,15 @@ def _single(op: Any, node: CustomNode, result: Any) -> list[Any]:
             f"arguments ({names}; expected {len(arguments.names)}, got 1)",
             hint="return a mapping from argument names to gradients",
         )
-    found = [None] * len(arguments.names)
-    found[tensors[0]] = result
-    return found
+    gradients = [None] * len(arguments.names)
+    gradients[tensors[0]] = result
+    return gradients
 
 
-def _unfold(op: Any, arguments: Any, found: Sequence[Any]) -> list[Any]:
+def _unfold(op: Any, arguments: Any, gradients: Sequence[Any]) -> list[Any]:
     """Spread the gradients of containers over their leaves (traverse=True)."""
     grads: list[Any] = []
-    for name, g, value in zip(arguments.names, found, arguments.skeleton, strict=True):
+    for name, g, value in zip(arguments.names, gradients, arguments.skeleton, strict=True):
         count = sum(1 for _ in tree.leaves(value))
         if g is None:
             grads += [None] * count
@@ -219,12 +219,14 @@ def _is_gradient(value: Any) -> bool:
 
 def _checked(op: Any, name: str, g: Any, meta: Meta) -> Tensor:
     """Return `g` as a tensor that fits the argument, or raise."""
-    shape, dtype, place = meta
+    shape, dtype, device_key = meta
     if isinstance(g, Tensor):
         came = meta_of(g.data_array())
-        if came[2] == place and came == meta:  # dtypes of other libraries are not to be compared
+        if (
+            came[2] == device_key and came == meta
+        ):  # dtypes of other libraries are not to be compared
             return g
-    library, device = library_at(place)
+    library, device = library_at(device_key)
     if not isinstance(g, Tensor):
         if isinstance(g, bool) or not _is_gradient(g):
             raise _error(
@@ -276,8 +278,8 @@ def _shape_error(
     axes: list[int] = []
     extra = len(came) - len(wanted)
     if extra >= 0 and all(w in (c, 1) for w, c in zip(wanted, came[extra:], strict=True)):
-        kept = [i + extra for i, w in enumerate(wanted) if w == 1 and came[i + extra] != 1]
-        axes = [*range(extra), *kept]
+        stretched = [i + extra for i, w in enumerate(wanted) if w == 1 and came[i + extra] != 1]
+        axes = [*range(extra), *stretched]
         where = f"axis {axes[0]}" if len(axes) == 1 else f"axes {tuple(axes)}"
         hint = (
             f"sum over {where}, where forward broadcast '{name}': "

@@ -86,8 +86,8 @@ class CustomOp:
         result = sys.modules.get(getattr(self, "__module__", ""), None)
         if name is not None and getattr(result, name, None) is self:
             return str(name)
-        made = (self.setup_context, self.name, self.forward, self.given_rule, self.traverse)
-        return _unpickled, (*made, self.given_jvp, self.given_vmap)
+        parts = (self.setup_context, self.name, self.forward, self.given_rule, self.traverse)
+        return _unpickled, (*parts, self.given_jvp, self.given_vmap)
 
     @property
     def given_vmap(self) -> Callable[..., Any] | None:
@@ -156,11 +156,11 @@ def _unpickled(
     vmap: Any = None,
 ) -> CustomOp:
     """Return an unpickled operation."""
-    made: CustomOp = CustomOp(
+    result: CustomOp = CustomOp(
         name, forward, backward, setup_context=setup_context, traverse=traverse
     )
     if jvp is not None:
-        made.set_jvp(jvp)
+        result.set_jvp(jvp)
     if vmap is not None:
-        made.set_vmap(vmap)
-    return made
+        result.set_vmap(vmap)
+    return result

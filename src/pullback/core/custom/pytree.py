@@ -109,13 +109,13 @@ def flatten(value: Any) -> tuple[list[Any], Structure | None]:
     return result, _flattened(value, read, result)
 
 
-def _flattened(value: Any, read: Callable[[Any], Any], found: list[Any]) -> Structure:
+def _flattened(value: Any, read: Callable[[Any], Any], collected: list[Any]) -> Structure:
     items: list[Structure | None] = []
     for _, item in read(value):
         inner = _reader(item.__class__)
         if inner is None:
-            found.append(item)
-        items.append(None if inner is None else _flattened(item, inner, found))
+            collected.append(item)
+        items.append(None if inner is None else _flattened(item, inner, collected))
     return Structure(value, items)
 
 

@@ -40,8 +40,8 @@ class Named(Mapping[str, Any]):
         self._values = values
         self._op_name = op_name
 
-    def _at(self, place: int) -> Any:
-        return self._values[place]
+    def _at(self, slot: int) -> Any:
+        return self._values[slot]
 
     def __getitem__(self, key: Any) -> Any:
         if isinstance(key, slice):
@@ -124,7 +124,7 @@ class InputFlags(Named):
         return self._group(name) if name in self._groups else super().__getattr__(name)
 
     def _group(self, name: str) -> tuple[bool, ...]:
-        return tuple([self._values[place] for place in self._groups[name]])
+        return tuple([self._values[slot] for slot in self._groups[name]])
 
 
 class SavedItem:
@@ -173,8 +173,8 @@ class SavedVariables(Named):
     def _op_name(self) -> str:  # type: ignore[override]
         return self._context._op.name  # type: ignore[no-any-return]
 
-    def _at(self, place: int) -> Any:
-        return getattr(self, self._slots[place])
+    def _at(self, slot: int) -> Any:
+        return getattr(self, self._slots[slot])
 
     def __iter__(self) -> Iterator[Any]:
         return iter([getattr(self, slot) for slot in self._slots])
@@ -182,14 +182,14 @@ class SavedVariables(Named):
     def __getattr__(self, name: str) -> Any:
         result = name if name in self._names else None
         if name in self._slots:
-            place = self._slots.index(name)
+            slot = self._slots.index(name)
         elif result is not None:
             return self[name]
         else:
             raise self._unknown(name)
         context = self._context
-        items = context._alive().saved[place * STRIDE : (place + 1) * STRIDE]
-        return context._read(items, place if result is None else result)
+        items = context._alive().saved[slot * STRIDE : (slot + 1) * STRIDE]
+        return context._read(items, slot if result is None else result)
 
 
 class _SavedClasses(dict[tuple[str | None, ...], type[SavedVariables]]):
@@ -200,8 +200,8 @@ class _SavedClasses(dict[tuple[str | None, ...], type[SavedVariables]]):
 
     def __missing__(self, names: tuple[str | None, ...]) -> type[SavedVariables]:
         slots = [
-            f"_{place}" if name is None or not _can_be_attribute(name) else name
-            for place, name in enumerate(names)
+            f"_{slot}" if name is None or not _can_be_attribute(name) else name
+            for slot, name in enumerate(names)
         ]
         members: dict[str, Any] = {
             "__slots__": slots,

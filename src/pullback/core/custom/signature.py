@@ -100,19 +100,19 @@ class Signature:
         """Return positional and keyword arguments that put `values` where `bind` found them."""
         positional: list[Any] = []
         keywords: dict[str, Any] = {}
-        place = 0
+        index = 0
         for p in self.parameters:
             if p.kind in _POSITIONAL:
-                positional.append(values[place])
-                place += 1
+                positional.append(values[index])
+                index += 1
             elif p.kind is _KINDS.KEYWORD_ONLY:
-                keywords[p.name] = values[place]
-                place += 1
+                keywords[p.name] = values[index]
+                index += 1
             else:
                 for i in arguments.groups[p.name]:
                     if p.kind is _KINDS.VAR_POSITIONAL:
                         positional.append(values[i])
                     else:
                         keywords[arguments.names[i]] = values[i]
-                    place += 1
+                    index += 1
         return positional, keywords

@@ -309,14 +309,14 @@ def _returned(node: Node, i: int, kind: str, g: Any, r: Any, inside: Any) -> Ano
     """Return the error for a rule that gave a gradient with a NaN or an infinity."""
     incoming = list(g) if isinstance(g, list) else [g]
     names = [f"grad_output[{k}]" for k in range(len(incoming))] if len(incoming) > 1 else []
-    given = [*zip(names or ["grad_output"], incoming, strict=True), *_saved(node)]
-    bad = [name for name, value in given if non_finite(value)]
+    named = [*zip(names or ["grad_output"], incoming, strict=True), *_saved(node)]
+    bad = [name for name, value in named if non_finite(value)]
     site = _origin(node)
     return _error(
         f"Function '{node.name()}' returned {kind} values in its {i}th output.",
         f"It is the gradient of '{_input_name(node, i)}', with {_places(r, kind)}; "
         + (f"{', '.join(bad)}: not finite before." if bad else "the values below are finite."),
-        *(f"  {profile(name, value)}" for name, value in given if value is not None),
+        *(f"  {profile(name, value)}" for name, value in named if value is not None),
         f"within it, {str(inside).partition(chr(10))[0]}" if inside is not None else "",
         _at("recorded", site),
         "hint: look at the ranges above: keep the forward away from where its derivative is "

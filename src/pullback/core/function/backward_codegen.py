@@ -279,11 +279,11 @@ def _as_tensors(op: Primitive, node: Node, record: tuple[Any, ...]) -> tuple[Any
     return tuple(slots)
 
 
-def _only_wanted(edges: Sequence[Any], found: Sequence[Any], wanted: Any) -> list[Any]:
+def _only_wanted(edges: Sequence[Any], gradients: Sequence[Any], wanted: Any) -> list[Any]:
     """Return the gradients of the inputs that have an edge that is wanted, None for the others."""
     return [
         None if edge is None or (wanted is not None and edge not in wanted) else r
-        for edge, r in zip(edges, found, strict=True)
+        for edge, r in zip(edges, gradients, strict=True)
     ]
 
 

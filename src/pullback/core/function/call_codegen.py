@@ -385,8 +385,8 @@ class _Writer:
         if self.refused:
             rest, words = self.refused[0], _words(self.op)
             names = f"{self.op.name!r}, {self.inputs!r}, {tuple(self.op.settings)!r}"
-            given = ", ".join([rest, *(f"{n}={n}" for n in words.values())])
-            lines += [f"if {rest}:", f"    raise $unlike_pytorch({names}, {given})"]
+            passed = ", ".join([rest, *(f"{n}={n}" for n in words.values())])
+            lines += [f"if {rest}:", f"    raise $unlike_pytorch({names}, {passed})"]
             if words:
                 settings = [f"{n}={self._merged(n, words.get(n))}" for n in self.op.settings]
                 lines.append(f"if {' or '.join(f'{n} is not None' for n in words.values())}:")
@@ -453,10 +453,10 @@ class _Writer:
         lines = []
         for name, other in (self.inputs[::-1], self.inputs):
             # The array is the caller's: a later change of it must not be seen by backward.
-            kept = f"$snapshot({name}) if {other}.requires_grad else {name}"
-            boxed = f"$box_beside({kept if self._keeps(name) else name}, {other})"
-            given = ", ".join(boxed if n == name else n for n in self.inputs)
-            arguments = f"{given}{self.keywords}"
+            copied = f"$snapshot({name}) if {other}.requires_grad else {name}"
+            boxed = f"$box_beside({copied if self._keeps(name) else name}, {other})"
+            passed = ", ".join(boxed if n == name else n for n in self.inputs)
+            arguments = f"{passed}{self.keywords}"
             lines += expand(_ARRAY_BESIDE, tensor=other, array=name, arguments=arguments)
         return lines
 
@@ -632,8 +632,8 @@ class _Writer:
             is_number = name in self.inputs and kinds[self.inputs.index(name)] == "number"
             data = f"${name}_data" if name in self.inputs else "$data"
             slots.append((name if is_number else data) if needed else "None")
-            kept = needed and not is_number
-            versions += self._version(name) if kept else ["None", "None"]
+            is_saved = needed and not is_number
+            versions += self._version(name) if is_saved else ["None", "None"]
         return slots + versions
 
     def _version(self, name: str) -> list[str]:
@@ -661,9 +661,9 @@ class _Writer:
                 versions += [f"{what} if {test} else None" for what in self._version(name)]
                 continue
             slots.append(f"${name}_data if {test} else None")
-            kept = f"({test}) and ${name}_counter is not None"
-            versions.append(f"${name}_counter if {kept} else None")
-            versions.append(f"${name}_counter.version if {kept} else None")
+            condition = f"({test}) and ${name}_counter is not None"
+            versions.append(f"${name}_counter if {condition} else None")
+            versions.append(f"${name}_counter.version if {condition} else None")
         return slots + versions
 
     def _context(self, name: str) -> str:

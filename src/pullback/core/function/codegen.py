@@ -74,8 +74,8 @@ class Written:
         self, name: str, lines: Sequence[str], parameters: Iterable[str] = (), **uses: Any
     ) -> None:
         text = "\n".join(lines) + "\n"
-        own, taken, prefix = set(_OWN.findall(text)), set(parameters), ""
-        while any(prefix + each in taken for each in own):
+        own, reserved, prefix = set(_OWN.findall(text)), set(parameters), ""
+        while any(prefix + each in reserved for each in own):
             prefix += "_"
         self.name, self.prefix, self.source = name, prefix, text.replace("$", prefix)
         known = {**NAMES, **uses}
@@ -171,8 +171,8 @@ def lazy_function(
 
     def first_call(variables: dict[str, Any]) -> Any:
         compile_now()
-        given = [*[variables[n] for n in positional], *variables.get(rest, ())]
-        return function(*given, **{n: variables[n] for n in keywords})
+        args = [*[variables[n] for n in positional], *variables.get(rest, ())]
+        return function(*args, **{n: variables[n] for n in keywords})
 
     uses = _globals({"first_call": first_call, "compile_now": compile_now})
     function = FunctionType(_stub(name, positional, names, len(keywords), bool(rest)), uses, name)

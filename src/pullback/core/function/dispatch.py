@@ -103,7 +103,7 @@ def coerce(op: Primitive, args: Sequence[Any]) -> tuple[list[Tensor], Any]:
         if first._base is not None:
             refresh(first)
         return [first], library_of(first._data)
-    tensors, kept = _to_tensors(op, args)
+    tensors, borrowed = _to_tensors(op, args)
     like = next((t for t in tensors if isinstance(t, Tensor)), None)
     if like is None:
         raise _only_numbers(op, args)
@@ -113,9 +113,9 @@ def coerce(op: Primitive, args: Sequence[Any]) -> tuple[list[Tensor], Any]:
     if libraries.count(library) != len(libraries):
         if (library := join(libraries)) is None:
             raise mixed_error(op, args)
-        for i, array in kept:
+        for i, array in borrowed:
             tensors[i] = box(library_of(array).snapshot(array))
-        kept = []
+        borrowed = []
         if isinstance(library, WrappingLibrary) and not library.level_is_active():
             return coerce(op, [unwrap_escaped(t) for t in tensors])
         tensors = [wrap_in(t, library) if isinstance(t, Tensor) else t for t in tensors]
@@ -123,7 +123,7 @@ def coerce(op: Primitive, args: Sequence[Any]) -> tuple[list[Tensor], Any]:
     if library is not NUMPY and not _on_one_device(tensors, library, like):
         raise mixed_error(op, args)
     promoted = _promoted(op, tensors, library, like)
-    for i, array in kept:
+    for i, array in borrowed:
         promoted[i] = box(library.snapshot(array, promoted[i]._data))
     return promoted, library
 
@@ -389,10 +389,10 @@ def unlike_pytorch(
     """Return the error for settings by position, or by the keywords that PyTorch has for them."""
     keywords = {key: value for key, value in keywords.items() if value is not None}
     arrays = [x for x in more if hasattr(x, "shape") and x.shape]
-    given = [*zip(settings, more, strict=False)]
-    given += [(own_word(key, settings) or key, value) for key, value in keywords.items()]
+    pairs = [*zip(settings, more, strict=False)]
+    pairs += [(own_word(key, settings) or key, value) for key, value in keywords.items()]
     named = [
-        f"{key}={'...' if hasattr(value, 'shape') else reprlib.repr(value)}" for key, value in given
+        f"{key}={'...' if hasattr(value, 'shape') else reprlib.repr(value)}" for key, value in pairs
     ]
     as_method = [n.replace("axis=", "dim=").replace("keepdims=", "keepdim=") for n in named]
     hint = f"pb.{name}({', '.join([*inputs, *named])})"

@@ -101,8 +101,8 @@ class TensorLibrary(Library):
         shape, value = a[index].shape, TENSOR_XP.asarray(value)
         extra = len(value.shape) - len(shape)  # leading axes of length 1, which NumPy drops
         value = TENSOR_XP.reshape(value, value.shape[extra:]) if extra > 0 else value
-        place = TENSOR_XP.broadcast_to(value, shape)
-        return a + TENSOR_XP.index_put(place, index=index, shape=a.shape)
+        spread = TENSOR_XP.broadcast_to(value, shape)
+        return a + TENSOR_XP.index_put(spread, index=index, shape=a.shape)
 
 
 def on_parts(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:

@@ -327,9 +327,9 @@ def device_key(array: Any) -> str:
     return f"{library.name} {library.device(array)}"
 
 
-def library_at(place: str) -> tuple[Library, str]:
+def library_at(device_key: str) -> tuple[Library, str]:
     """Return the library and the device that `device_key` named."""
-    name, _, device = place.partition(" ")
+    name, _, device = device_key.partition(" ")
     return (_libraries[name], device) if device else (NUMPY, "cpu")
 
 
@@ -338,8 +338,8 @@ _libraries: dict[str, Library] = {}
 
 def zeros_for(meta: Meta) -> Any:
     """Return an array of zeros that fits."""
-    shape, dtype, place = meta
-    library, device = library_at(place)
+    shape, dtype, device_key = meta
+    library, device = library_at(device_key)
     return library.zeros(shape, dtype_of(dtype), library.native_device(device))
 
 
@@ -424,7 +424,7 @@ _frozen: dict[int, AccumulateGrad] = {}
 
 def keep_frozen(node: AccumulateGrad) -> None:
     """Remember the accumulator of a leaf that no longer requires grad."""
-    for key in [key for key, kept in _frozen.items() if kept.leaf() is None]:
+    for key in [key for key, accumulate in _frozen.items() if accumulate.leaf() is None]:
         _frozen.pop(key, None)
     _frozen[id(node.leaf())] = node
 

@@ -475,8 +475,13 @@ class Tensor(Methods):
         array = self._exported()
         if is_borrowed(self) and copy is not False:
             array = library_of(array).copy(array)  # borrowed: a consumer may write to it
-        given = {"stream": stream, "max_version": max_version, "dl_device": dl_device, "copy": copy}
-        return array.__dlpack__(**{k: v for k, v in given.items() if v is not None})
+        options = {
+            "stream": stream,
+            "max_version": max_version,
+            "dl_device": dl_device,
+            "copy": copy,
+        }
+        return array.__dlpack__(**{k: v for k, v in options.items() if v is not None})
 
     def __dlpack_device__(self) -> tuple[Any, int]:
         """Return the kind of device and its number, as DLPack counts them."""
@@ -558,8 +563,8 @@ class Tensor(Methods):
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         self._check_copied()
-        given = (self._shown(), self.requires_grad, self._grad, self.__class__)
-        return _restore, given, getattr(self, "__dict__", None)
+        state = (self._shown(), self.requires_grad, self._grad, self.__class__)
+        return _restore, state, getattr(self, "__dict__", None)
 
     def __copy__(self) -> Tensor:
         """Return a leaf on the same memory, with a gradient and hooks of its own."""

@@ -117,15 +117,15 @@ class Distribution:
         names = (*self.shapes, *self.location)
         if len(args) > len(names):
             raise TypeError(f"{self.name} takes {names}, but {len(args)} values were given")
-        given = dict(zip(names, args, strict=False))
-        wrong = [key for key in settings if key not in names or key in given]
+        values = dict(zip(names, args, strict=False))
+        wrong = [key for key in settings if key not in names or key in values]
         if wrong:
             raise TypeError(f"{self.name}: {wrong[0]!r} is given twice or no one of {names}")
-        given.update(settings)
-        missing = [name for name in self.shapes if name not in given]
+        values.update(settings)
+        missing = [name for name in self.shapes if name not in values]
         if missing:
             raise TypeError(f"{self.name} requires the shape {missing[0]!r}")
-        return [given.get(name, 1.0 if name == "scale" else 0.0) for name in names]
+        return [values.get(name, 1.0 if name == "scale" else 0.0) for name in names]
 
     def _evaluated(self, method: str, x: Any, parameters: list[Any]) -> Any:
         raise NotImplementedError

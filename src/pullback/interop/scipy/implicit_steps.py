@@ -70,8 +70,8 @@ _CURVE = np.linalg.inv(_NODES[:, None] ** _POWERS)  # from stages to coefficient
 def radau(f: Slope, times: list[Any], y: Tensor, log: list[Taken]) -> list[Piece]:
     """Take the steps of the method Radau."""
     pieces: list[Piece] = []
-    for (start, end), taken in zip(itertools.pairwise(times), log[1:], strict=True):
-        length, solver = end - start, taken.curve
+    for (start, end), step in zip(itertools.pairwise(times), log[1:], strict=True):
+        length, solver = end - start, step.curve
         stages = _radau_stages(f, start, length, y, _radau_guess(solver, y))
         pieces.append(Piece(y + stages[2], functools.partial(_radau_at, y, stages, start, length)))
         y = pieces[-1].after
@@ -119,13 +119,13 @@ def bdf(f: Slope, times: list[Any], y: Tensor, log: list[Taken]) -> list[Piece]:
     planned = log[0].planned
     rows = [y, f(times[0], y) * share(planned)] + [y * 0.0] * 6
     pieces: list[Piece] = []
-    for (start, end), (before, taken) in zip(
+    for (start, end), (before, step) in zip(
         itertools.pairwise(times), itertools.pairwise(log), strict=True
     ):
-        order, length = taken.order, taken.t - before.t
+        order, length = step.order, step.t - before.t
         _resample(rows, order, length / planned)
-        rows = _bdf_step(f, rows, order, start, end, taken)
-        planned, order = taken.planned, taken.next_order
+        rows = _bdf_step(f, rows, order, start, end, step)
+        planned, order = step.planned, step.next_order
         _resample(rows, order, planned / length)
         curve = functools.partial(_bdf_at, rows[: order + 1], end, share(planned))
         pieces.append(Piece(rows[0], curve))
@@ -142,13 +142,13 @@ def _share(times: list[Any], log: list[Taken]) -> Callable[[float], Any]:
 
 
 def _bdf_step(
-    f: Slope, rows: list[Tensor], order: int, start: Any, end: Any, taken: Taken
+    f: Slope, rows: list[Tensor], order: int, start: Any, end: Any, step: Taken
 ) -> list[Tensor]:
     """Return the differences after a step: y is the prediction and d."""
     predicted = sum(rows[1 : order + 1], rows[0])
     past = sum(rows[i] * float(_GAMMA[i] / _ALPHA[order]) for i in range(1, order + 1))
     factor = (end - start) / float(_ALPHA[order])
-    guess = asarray(taken.y).to(predicted.dtype) - predicted.detach()
+    guess = asarray(step.y).to(predicted.dtype) - predicted.detach()
     d = _solved(lambda d: d + past - factor * f(end, predicted + d), guess, predicted)
     rows = list(rows)
     rows[order + 2] = d - rows[order + 1]

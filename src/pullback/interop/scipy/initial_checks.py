@@ -27,9 +27,9 @@ __all__ = ["Watch", "bounds_of", "check_jacobian", "check_start", "slope_like", 
 _ONLY_REAL = ("Radau", "LSODA")
 
 
-def real_number(name: str, given: Any) -> Tensor:
+def real_number(name: str, number: Any) -> Tensor:
     """Return an argument as a tensor of real numbers."""
-    value = named("solve_ivp", name, given)
+    value = named("solve_ivp", name, number)
     if value.is_complex():
         raise DTypeError(compose("solve_ivp", f"real numbers required as {name}", value.dtype.name))
     return value
@@ -39,34 +39,34 @@ def real_number(name: str, given: Any) -> Tensor:
 def span_of(t_span: Any, events: Any) -> list[Any]:
     """Return the first and the last time."""
     try:
-        given = list(t_span)
+        ends = list(t_span)
     except (TypeError, AutogradError):
         came = f"{type(t_span).__name__}"
         raise ArgumentTypeError(
             compose("solve_ivp", "two times required as t_span", came)
         ) from None
-    if len(given) != 2:
+    if len(ends) != 2:
         hint = "t_span=(first, last); times between them go in t_eval"
         required = "two times required as t_span"
-        raise ShapeError(compose("solve_ivp", required, f"{len(given)}", hint=hint))
-    times = [real_number("t_span", t) for t in given]
+        raise ShapeError(compose("solve_ivp", required, f"{len(ends)}", hint=hint))
+    times = [real_number("t_span", t) for t in ends]
     if any(t.numel() != 1 for t in times):
         came = " and ".join(f"shape {tuple(t.shape)}" for t in times)
         raise ShapeError(compose("solve_ivp", "single numbers required in t_span", came))
     first, last = (float(t.detach()) for t in times)
     if math.isfinite(first) and math.isinf(last) and _may_end(events):
-        return given
+        return ends
     if not math.isfinite(first) or not math.isfinite(last):
         hint = "the last time may be infinite where an event is terminal"
         required = "finite times required in t_span"
         raise ArgumentError(compose("solve_ivp", required, f"{first:g}, {last:g}", hint=hint))
-    pairs = zip(given, times, strict=True)
+    pairs = zip(ends, times, strict=True)
     return [t.reshape(()) if isinstance(t, Tensor) else float(t_.detach()) for t, t_ in pairs]
 
 
 def _may_end(events: Any) -> bool:
-    given = [events] if callable(events) else list(events or ())
-    return any(getattr(event, "terminal", False) for event in given)
+    listed = [events] if callable(events) else list(events or ())
+    return any(getattr(event, "terminal", False) for event in listed)
 
 
 def check_start(y: Tensor, method: str) -> None:
@@ -105,12 +105,16 @@ def bounds_of(options: dict[str, Any], span: list[Any], n: int) -> dict[str, Any
 
 
 # -- what the functions return ---------------------------------------------------------------------
-def slope_like(given: Any, y: Tensor, is_explicit: bool) -> Tensor:
+def slope_like(returned: Any, y: Tensor, is_explicit: bool) -> Tensor:
     """Return a slope of the shape of y; an explicit method of SciPy repeats one number."""
-    if given is None:
+    if returned is None:
         required, hint = "numbers required of fun", "return the slope: fun has no return"
         raise ArgumentTypeError(compose("solve_ivp", required, "None", hint=hint))
-    slope = given if isinstance(given, Tensor) else named("solve_ivp", "what fun returns", given)
+    slope = (
+        returned
+        if isinstance(returned, Tensor)
+        else named("solve_ivp", "what fun returns", returned)
+    )
     if slope.is_complex() and not y.is_complex():
         hint = "give y0 as complex numbers, as y0 + 0j"
         required = "real slopes required of fun for a real y0"

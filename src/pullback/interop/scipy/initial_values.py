@@ -142,11 +142,11 @@ def solve_ivp(
     >>> round(pb.grad(landing)(3.0), 6), round(2 / 9.81, 6)
     (0.203874, 0.203874)
     """
-    given = (fun, t_span, y0, method, t_eval, dense_output, events, vectorized, args)
+    arguments = (fun, t_span, y0, method, t_eval, dense_output, events, vectorized, args)
     try:
-        return _solve(*given, **options)
+        return _solve(*arguments, **options)
     except BatchedValueError as error:
-        return _of_each_sample(error, given, options)
+        return _of_each_sample(error, arguments, options)
 
 
 def _solve(
@@ -169,20 +169,20 @@ def _solve(
     t_span = span_of(t_span, events)
     check_start(y, method)
     result, log = _by_scipy(on_tensors, t_span, y, method, found_events, args, options)
-    given = [*t_span, y0, t_eval, *args]
+    inputs = [*t_span, y0, t_eval, *args]
     times, curved = _times(t_span, log), found_events is not None or t_eval is not None
     try:
         pieces = _pieces(method, on_tensors, times, y, log, curved or dense_output)
     except ConvergenceError as error:
         raise (_ended(result, method) if result.status == -1 else error) from None
-    curve = Curve(pieces, [taken.t for taken in log], y)
-    last = _fill_events(result, found_events, curve, given)
+    curve = Curve(pieces, [step.t for step in log], y)
+    last = _fill_events(result, found_events, curve, inputs)
     if t_eval is None:
         ts, ys = _at_steps(result.t, curve, times, last)
     else:
         ts = _reached(t_eval, float(result.t[-1]), t_span)
         ys = curve(ts) if len(ts) else stack([y], axis=1)[:, :0]
-    result.t, result.y = as_scipy(ts, given), as_scipy(ys, given)
+    result.t, result.y = as_scipy(ts, inputs), as_scipy(ys, inputs)
     result.sol = curve if dense_output else None
     return result
 
@@ -191,13 +191,13 @@ def _solve(
 _COUNTS = ("status", "nfev", "njev", "nlu")
 
 
-def _of_each_sample(error: BatchedValueError, given: Any, options: dict[str, Any]) -> Any:
+def _of_each_sample(error: BatchedValueError, arguments: Any, options: dict[str, Any]) -> Any:
     """Return the solutions of a batch, for each sample by steps of its own."""
-    if given[5]:
+    if arguments[5]:
         required, hint = "dense_output=False required in vmap", "give t_eval"
         raise BatchedValueError(compose("solve_ivp", required, "True", hint=hint)) from error
     try:
-        result = by_sample(error, _tensors, given, options)
+        result = by_sample(error, _tensors, arguments, options)
     except BatchedValueError as raised:
         is_shape = raised is not error and raised.each is not None
         raise (_of_other_shapes() if is_shape else _batched()) from raised
@@ -205,12 +205,12 @@ def _of_each_sample(error: BatchedValueError, given: Any, options: dict[str, Any
     return OptimizeResult(**result, success=result["status"] >= 0, message=message, sol=None)
 
 
-def _tensors(*given: Any, **options: Any) -> Any:
+def _tensors(*arguments: Any, **options: Any) -> Any:
     """Return what has an axis of samples in a result."""
     try:
-        result = _solve(*given, **options)
+        result = _solve(*arguments, **options)
     except BatchedValueError as error:
-        return by_sample(error, _tensors, given, options)
+        return by_sample(error, _tensors, arguments, options)
     tensors: dict[str, Any] = {name: asarray(np.asarray(result[name])) for name in _COUNTS}
     for name in ("t_events", "y_events"):
         tensors[name] = None if result[name] is None else [asarray(x) for x in result[name]]
@@ -232,10 +232,10 @@ def _check(fun: Any, method: Any, options: dict[str, Any]) -> None:
         raise ArgumentError(compose("solve_ivp", required, unknown[0], hint=hint))
 
 
-def _ended(found: Any, method: str) -> ConvergenceError:
+def _ended(result: Any, method: str) -> ConvergenceError:
     """Return the error of steps that became too short to be taken again."""
     required = f"a solution as long as t_span required for the method {method}"
-    came = f"an end at t = {found.t[-1]:.6g}: {found.message.rstrip('.').lower()}"
+    came = f"an end at t = {result.t[-1]:.6g}: {result.message.rstrip('.').lower()}"
     hint = "the solution may grow beyond bounds there: end t_span before, or with an event"
     return ConvergenceError(compose("solve_ivp", required, came, hint=hint))
 
@@ -296,12 +296,12 @@ def _events(events: Any, args: tuple[Any, ...]) -> list[Callable[..., Any]] | No
     """Return the events as functions of time and y, with SciPy's attributes."""
     if events is None:
         return None
-    given = [events] if callable(events) else list(events)
-    if not all(map(callable, given)):
+    listed = [events] if callable(events) else list(events)
+    if not all(map(callable, listed)):
         required = "functions required in events"
-        came = ", ".join(type(event).__name__ for event in given)
+        came = ", ".join(type(event).__name__ for event in listed)
         raise ArgumentTypeError(compose("solve_ivp", required, came))
-    return [functools.partial(_event, event, args) for event in given]
+    return [functools.partial(_event, event, args) for event in listed]
 
 
 def _event(event: Callable[..., Any], args: tuple[Any, ...], t: Any, y: Any) -> Tensor:
@@ -418,12 +418,12 @@ def _times(t_span: Any, log: list[Taken]) -> list[Any]:
     """Return the times of the steps, as shares of a span that has a derivative."""
     first, last = t_span
     if not isinstance(first, Tensor) and not isinstance(last, Tensor):
-        return [float(taken.t) for taken in log]
+        return [float(step.t) for step in log]
     whole = float(_number(last)) - float(_number(first))
     if np.isinf(whole):  # an event ends it, and the last time says nothing
-        return [first + float(taken.t - log[0].t) for taken in log]
+        return [first + float(step.t - log[0].t) for step in log]
     shares = [
-        float(taken.t - log[0].t) / whole if whole else float(i > 0) for i, taken in enumerate(log)
+        float(step.t - log[0].t) / whole if whole else float(i > 0) for i, step in enumerate(log)
     ]
     return [first + (last - first) * share for share in shares]
 
@@ -461,21 +461,21 @@ class Curve:
         if not self.pieces:
             return lambda t: self.y
         way = 1 if self.ts[-1] >= self.ts[0] else -1
-        place = int(np.searchsorted(way * self.ts, way * _number(t), side="left")) - 1
-        return self.pieces[min(max(place, 0), len(self.pieces) - 1)].at
+        index = int(np.searchsorted(way * self.ts, way * _number(t), side="left")) - 1
+        return self.pieces[min(max(index, 0), len(self.pieces) - 1)].at
 
 
-def _at_steps(found: Any, curve: Curve, times: list[Any], last: Any) -> tuple[Any, Tensor]:
+def _at_steps(ts: Any, curve: Curve, times: list[Any], last: Any) -> tuple[Any, Tensor]:
     """Return the times of the steps, an array where none is a tensor, and y there.
 
     `last` are time and value of the event that ended the solution.
     """
-    values = [curve.y, *(piece.after for piece in curve.pieces)][: len(found)]
-    times = times[: len(found)]
+    values = [curve.y, *(piece.after for piece in curve.pieces)][: len(ts)]
+    times = times[: len(ts)]
     if last is not None:
         times[-1], values[-1] = last
     if not isinstance(times[-1], Tensor):
-        return found, stack(values, axis=1)
+        return ts, stack(values, axis=1)
     return stack([_moment(time, curve.y.dtype) for time in times]), stack(values, axis=1)
 
 
@@ -492,19 +492,19 @@ def _reached(t_eval: Any, end: float, t_span: Any) -> Any:
     return (t_eval if isinstance(t_eval, Tensor) else wanted)[: int(reached.sum())]
 
 
-def _fill_events(found: Any, events: Any, curve: Curve, given: list[Any]) -> Any:
+def _fill_events(result: Any, events: Any, curve: Curve, inputs: list[Any]) -> Any:
     """Put tensors for the times and values of events into SciPy's result.
 
     Returns time and value of the event that ended the solution, None if it went to its end.
     """
-    last, end = None, float(found.t[-1])
+    last, end = None, float(result.t[-1])
     for i, event in enumerate(events or ()):
-        pairs = [_happened(event, curve, float(t)) for t in found.t_events[i]]
-        if found.status == 1 and pairs and float(found.t_events[i][-1]) == end:
+        pairs = [_happened(event, curve, float(t)) for t in result.t_events[i]]
+        if result.status == 1 and pairs and float(result.t_events[i][-1]) == end:
             last = pairs[-1]
         if pairs:
             ts, ys = stack([t for t, _ in pairs]), stack([y for _, y in pairs])
-            found.t_events[i], found.y_events[i] = (as_scipy(x, given) for x in (ts, ys))
+            result.t_events[i], result.y_events[i] = (as_scipy(x, inputs) for x in (ts, ys))
     return last
 
 

@@ -98,8 +98,10 @@ def cumulative_trapezoid(
     return moveaxis(result, -1, axis)
 
 
-def _with_zero(found: Tensor) -> Tensor:
-    return stack([found[..., 0] * 0.0, *(found[..., i] for i in range(found.shape[-1]))], axis=-1)
+def _with_zero(totals: Tensor) -> Tensor:
+    return stack(
+        [totals[..., 0] * 0.0, *(totals[..., i] for i in range(totals.shape[-1]))], axis=-1
+    )
 
 
 def _along(y: Any, x: Any, axis: int) -> tuple[Tensor, Any]:

@@ -94,13 +94,13 @@ def quad(
     """
     args = args if isinstance(args, tuple) else (args,)
     _check(func, weight, full_output)
-    given = (func, a, b, args, points, complex_func)
+    arguments = (func, a, b, args, points, complex_func)
     bounds: dict[str, Any] = {"epsabs": epsabs, "epsrel": epsrel, "limit": 20 * limit}
     try:
-        total, error = _quad(*given, **bounds)
+        total, error = _quad(*arguments, **bounds)
     except BatchedValueError as raised:
         try:
-            total, error = by_sample(raised, _tensors, given, bounds)
+            total, error = by_sample(raised, _tensors, arguments, bounds)
         except BatchedValueError as again:
             raise _closed_over() from again
     value = as_scipy(total, [a, b, *args])
@@ -125,12 +125,12 @@ def _quad(
     return total, error
 
 
-def _tensors(*given: Any, **bounds: Any) -> Any:
+def _tensors(*arguments: Any, **bounds: Any) -> Any:
     """Return the same as tensors, which have an axis of samples."""
     try:
-        total, error = _quad(*given, **bounds)
+        total, error = _quad(*arguments, **bounds)
     except BatchedValueError as raised:
-        return by_sample(raised, _tensors, given, bounds)
+        return by_sample(raised, _tensors, arguments, bounds)
     return total, asarray(np.asarray(error))
 
 
@@ -152,8 +152,8 @@ def _check(func: Any, weight: Any, full_output: Any) -> None:
         raise ArgumentError(compose("quad", "full_output=0 required", "1", hint=hint))
 
 
-def _limit(name: str, given: Any) -> Tensor:
-    result = floating(given)
+def _limit(name: str, value: Any) -> Tensor:
+    result = floating(value)
     if result.numel() != 1 or result.is_complex() or bool((result != result).any()):
         required = f"one real number, which may be infinite, required as '{name}'"
         came = f"shape {tuple(result.shape)}, {result.dtype.name}"

@@ -54,9 +54,9 @@ def named(api: str, name: str, x: Any) -> Tensor:
 
 def _row(values: Iterable[Any]) -> Tensor:
     """Return tensors and numbers side by side; numbers take the precision of the tensors."""
-    given = list(values)
-    result = [floating(v) for v in given]
-    pairs = list(zip(given, result, strict=True))
+    listed = list(values)
+    result = [floating(v) for v in listed]
+    pairs = list(zip(listed, result, strict=True))
     dtype = result_type(*(x for v, x in pairs if isinstance(v, Tensor) or x.is_complex()))
     return stack([astype(x, dtype, copy=False) for x in result])
 
@@ -103,14 +103,14 @@ def are_scipys(values: Sequence[Any]) -> bool:
     )
 
 
-def as_scipy(out: Any, given: Sequence[Any]) -> Any:
+def as_scipy(out: Any, inputs: Sequence[Any]) -> Any:
     """Return the tensors of a result as tensors if an argument has one, else as NumPy's."""
-    return value_as_given(out, [_NUMPY_SCALAR, *leaves(list(given))])
+    return value_as_given(out, [_NUMPY_SCALAR, *leaves(list(inputs))])
 
 
-def array_as_scipy(out: Any, given: Sequence[Any]) -> Any:
+def array_as_scipy(out: Any, inputs: Sequence[Any]) -> Any:
     """Return a tensor as `as_scipy` does, but one element as an array of no dimensions."""
-    result = as_scipy(out, given)
+    result = as_scipy(out, inputs)
     return result if isinstance(result, Tensor) else NUMPY.asarray(result)
 
 

@@ -136,19 +136,19 @@ class interp1d:  # noqa: N801 (SciPy's name)
         return self._fill
 
     @fill_value.setter
-    def fill_value(self, given: Any) -> None:
+    def fill_value(self, fill: Any) -> None:
         self._outside: tuple[Tensor, Tensor] | None = None
-        if isinstance(given, str):
-            if given != "extrapolate":
+        if isinstance(fill, str):
+            if fill != "extrapolate":
                 required = 'numbers, a pair of them or "extrapolate" required as fill_value'
-                raise ArgumentError(compose("interp1d", required, repr(given)))
+                raise ArgumentError(compose("interp1d", required, repr(fill)))
             self._check_extrapolation()
         else:
-            pair = given if isinstance(given, tuple) and len(given) == 2 else (given, given)
+            pair = fill if isinstance(fill, tuple) and len(fill) == 2 else (fill, fill)
             below, above = (_filling(value, self._samples) for value in pair)
             self._outside = (below, above)
             self.bounds_error = True if self.bounds_error is None else self.bounds_error
-        self._fill = given
+        self._fill = fill
 
     def _check_extrapolation(self) -> None:
         if self.bounds_error:
@@ -254,9 +254,9 @@ def _in_order(x: Any, y: Any, axis: int, assume_sorted: bool) -> tuple[Tensor, T
     return x, y, axis
 
 
-def _filling(given: Any, samples: Tensor) -> Tensor:
+def _filling(value: Any, samples: Tensor) -> Tensor:
     """Return what is outside, of the shape of one sample."""
-    result, shape = named("interp1d", "fill_value", given), samples.shape[1:]
+    result, shape = named("interp1d", "fill_value", value), samples.shape[1:]
     if result.is_complex() and not samples.is_complex():
         required = "a real fill_value required for real y"
         raise DTypeError(compose("interp1d", required, result.dtype.name))
@@ -306,11 +306,11 @@ def _spline(x: Tensor, y: Tensor, order: int) -> tuple[Tensor, Tensor]:
     i = np.arange(n) + np.arange(2 * order + 1)[:, None] - order
     which = np.arange(n) - (cell.numpy()[np.clip(i, 0, n - 1)] - order)
     is_zero = (i < 0) | (i >= n) | (which < 0) | (which > order)
-    place = np.where(is_zero, n * (order + 1), i * (order + 1) + which)
+    source = np.where(is_zero, n * (order + 1), i * (order + 1) + which)
     elements = concat([weights.reshape((-1,)), zeros((1,), dtype=weights.dtype)], axis=0)
     is_nan = isnan(y.detach())
     samples = where(is_nan, 0.0, y).reshape((n, -1))
-    result: Tensor = solve_banded((order, order), elements[asarray(place)], samples)
+    result: Tensor = solve_banded((order, order), elements[asarray(source)], samples)
     return knots, where(is_nan.any(), math.nan, result).reshape(y.shape)
 
 

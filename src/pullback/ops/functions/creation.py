@@ -258,10 +258,10 @@ def asarray(
     converted = result if plain else to(result, dtype=dtype, device=device)
     if copy is False and converted is not result:
         raise ArgumentError("asarray: copy=False, but another dtype or device needs a copy")
-    found = clone(converted) if copy and converted is result else converted
-    if requires_grad and not found.requires_grad:
-        return (found.detach() if found is obj else found).requires_grad_()
-    return found
+    output = clone(converted) if copy and converted is result else converted
+    if requires_grad and not output.requires_grad:
+        return (output.detach() if output is obj else output).requires_grad_()
+    return output
 
 
 def _converted(obj: Any, dtype: Any, copy: bool | None) -> Tensor:
@@ -323,10 +323,10 @@ def beside(values: Any, like: Tensor) -> Tensor:
     if tensors := _tensors_in(values):
         double = any(t.dtype.name in _DOUBLE.values() for t in (like, *tensors))
         return _stacked(values, like, double)
-    made = asarray(values, device=like.device)
-    if not made.dtype.is_inexact:
-        return made
-    number = 0j if made.dtype.is_complex else 0.0
+    result = asarray(values, device=like.device)
+    if not result.dtype.is_inexact:
+        return result
+    number = 0j if result.dtype.is_complex else 0.0
     dtype = promote_scalar(like.dtype, number, like._default_dtype)
     return asarray(values, dtype=dtype, device=like.device)
 

@@ -242,12 +242,12 @@ def broadcast_shapes(*shapes: Sequence[int] | int) -> tuple[int, ...]:
     >>> pb.broadcast_shapes((3, 1), (4,))
     (3, 4)
     """
-    given = [(s,) if isinstance(s, int) else tuple(s) for s in map(to_builtin, shapes)]
-    ndim = max(map(len, given), default=0)
-    columns = zip(*((1,) * (ndim - len(s)) + s for s in given), strict=True)
+    listed = [(s,) if isinstance(s, int) else tuple(s) for s in map(to_builtin, shapes)]
+    ndim = max(map(len, listed), default=0)
+    columns = zip(*((1,) * (ndim - len(s)) + s for s in listed), strict=True)
     result = [{n for n in column if n != 1} or {1} for column in columns]
     if any(len(lengths) > 1 for lengths in result):
-        came = " and ".join(map(str, given))
+        came = " and ".join(map(str, listed))
         raise ShapeError(compose("broadcast_shapes", "shapes that broadcast required", came))
     return tuple(lengths.pop() for lengths in result)
 

@@ -100,8 +100,8 @@ def several_axes(
         if len(s) != len(which):
             came = f"{len(s)} lengths for {len(which)} axes"
             raise ArgumentError(compose(op, "one length an axis required as 's'", came, ("x", x)))
-        given = [-1 if n is None else whole_number(op, "s", n) for n in s]
-        lengths = [old if n == -1 else n for n, old in zip(given, lengths, strict=True)]
+        wanted = [-1 if n is None else whole_number(op, "s", n) for n in s]
+        lengths = [old if n == -1 else n for n, old in zip(wanted, lengths, strict=True)]
     pairs = zip(which, lengths, strict=True)
     return which, tuple(_positive(op, x, axis, n) for axis, n in pairs)
 

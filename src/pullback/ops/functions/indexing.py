@@ -173,10 +173,10 @@ def _set_unrecorded(x: Tensor, index: Any, value: Any) -> bool:
     elif not is_plain(index):
         return False
 
-    def place(array: Any, values: Any, *, out: Any) -> None:
+    def write(array: Any, values: Any, *, out: Any) -> None:
         out[index] = NUMPY.apart(out, values)
 
-    return write_unrecorded(place, x, value)
+    return write_unrecorded(write, x, value)
 
 
 def _holds_nowhere(index: Any, x: Tensor) -> bool:

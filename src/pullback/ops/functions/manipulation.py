@@ -569,11 +569,11 @@ def roll(
         raise ArgumentError(compose("roll", "one shift an axis required", came, ("x", x)))
     total: dict[int, int] = {}
     for a, n in zip(axes, shifts, strict=True):
-        found = normalize_axis("roll", a, len(x.shape))
+        position = normalize_axis("roll", a, len(x.shape))
         if not x.shape:
             required = "a tensor with at least 1 dimension required"
             raise TensorIndexError(compose("roll", required, f"axis {a} of a number", ("x", x)))
-        total[found] = total.get(found, 0) + n
+        total[position] = total.get(position, 0) + n
     return roll_p.public(x, shift=tuple(total.values()), axis=tuple(total))
 
 

@@ -387,12 +387,12 @@ Labels = tuple[Label, ...]
 
 
 # -- one pair --------------------------------------------------------------------------------------
-def _pair(x: Any, lx: Labels, y: Any, ly: Labels, kept: set[Label]) -> tuple[Any, Labels]:
-    """Contract two tensors over the labels they share, less those in `kept`.
+def _pair(x: Any, lx: Labels, y: Any, ly: Labels, wanted: set[Label]) -> tuple[Any, Labels]:
+    """Contract two tensors over the labels they share, less those in `wanted`.
 
     Returns the result and its labels: those shared and kept, the rest of x, the rest of y.
     """
-    stacked = tuple(n for n in lx if n in ly and n in kept)
+    stacked = tuple(n for n in lx if n in ly and n in wanted)
     left = tuple(n for n in lx if n not in ly)
     labels = (*stacked, *left, *(n for n in ly if n not in lx))
     return contract_p.public(x, y, labels=(lx, ly, labels)), labels
@@ -585,10 +585,10 @@ def _path(
     return path
 
 
-def _summed(x: Any, labels: Labels, kept: set[Label]) -> tuple[Any, Labels]:
+def _summed(x: Any, labels: Labels, wanted: set[Label]) -> tuple[Any, Labels]:
     """Sum over the axes whose labels nobody else needs."""
-    axes = tuple(i for i, n in enumerate(labels) if n not in kept)
-    return (reductions.sum(x, axis=axes) if axes else x), tuple(n for n in labels if n in kept)
+    axes = tuple(i for i, n in enumerate(labels) if n not in wanted)
+    return (reductions.sum(x, axis=axes) if axes else x), tuple(n for n in labels if n in wanted)
 
 
 @functools.lru_cache(maxsize=1024)
@@ -662,14 +662,14 @@ def einsum(equation: str, *operands: Any) -> Tensor:
     _broadcast(equation, left, terms)
     shapes = tuple(tuple(x.shape) for x in left)
     for step in _path(shapes, tuple(terms), output):
-        taken = [(left.pop(i), terms.pop(i)) for i in sorted(step, reverse=True)][::-1]
-        x, labels = taken[0]
-        for k, (y, own) in enumerate(taken[1:], 2):
-            others = {n for _, names in taken[k:] for n in names}
-            kept = {*output, *others, *(n for names in terms for n in names)}
-            x, labels = _summed(x, labels, {*kept, *own})
-            y, own = _summed(y, own, {*kept, *labels})
-            x, labels = _pair(x, labels, y, own, kept)
+        chosen = [(left.pop(i), terms.pop(i)) for i in sorted(step, reverse=True)][::-1]
+        x, labels = chosen[0]
+        for k, (y, own) in enumerate(chosen[1:], 2):
+            others = {n for _, names in chosen[k:] for n in names}
+            wanted = {*output, *others, *(n for names in terms for n in names)}
+            x, labels = _summed(x, labels, {*wanted, *own})
+            y, own = _summed(y, own, {*wanted, *labels})
+            x, labels = _pair(x, labels, y, own, wanted)
         left.append(x)
         terms.append(labels)
     x, labels = _summed(left[0], terms[0], set(output))
@@ -762,8 +762,8 @@ def inner(input: Any, other: Any) -> Tensor:
         return multiply(input, other)
     if input.shape[-1] != other.shape[-1]:
         came = f"{input.shape[-1]} and {other.shape[-1]}"
-        given = (("input", input), ("other", other))
-        raise ShapeError(compose("inner", "last axes of one length required", came, *given))
+        named = (("input", input), ("other", other))
+        raise ShapeError(compose("inner", "last axes of one length required", came, *named))
     result: Tensor = tensordot(input, other, axes=((-1,), (-1,)))
     return result
 
@@ -783,8 +783,8 @@ def vdot(input: Any, other: Any) -> Tensor:
     input, other = tensor_of("vdot", input, "input"), tensor_of("vdot", other, "other")
     if len(input.shape) != 1 or input.shape != other.shape:
         came = f"shapes {input.shape} and {other.shape}"
-        given = (("input", input), ("other", other))
-        raise ShapeError(compose("vdot", "two vectors of one length required", came, *given))
+        named = (("input", input), ("other", other))
+        raise ShapeError(compose("vdot", "two vectors of one length required", came, *named))
     return vecdot(input, other)
 
 

@@ -360,13 +360,13 @@ def normal(
     >>> pb.normal(pb.tensor([1.0, 2.0]), 0.0)
     tensor([1., 2.])
     """
-    given = [x.detach() for x in (mean, std) if isinstance(x, Tensor)]
+    tensors = [x.detach() for x in (mean, std) if isinstance(x, Tensor)]
     if holds_somewhere(std < 0) if isinstance(std, Tensor) else std < 0:
         raise ArgumentError(compose("normal", "a std of at least 0 required", "a negative one"))
-    if given:
-        size = broadcast_arrays(*given)[0].shape
-        kind = given[0].dtype if given[0].dtype.is_inexact else get_default_dtype()
-        dtype, device = dtype or kind, device or given[0].device
+    if tensors:
+        size = broadcast_arrays(*tensors)[0].shape
+        kind = tensors[0].dtype if tensors[0].dtype.is_inexact else get_default_dtype()
+        dtype, device = dtype or kind, device or tensors[0].device
     elif size is None:
         raise ArgumentError("normal: a size is required where mean and std are numbers, got None")
     drawn = randn(

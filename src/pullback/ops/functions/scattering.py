@@ -205,8 +205,8 @@ def masked_scatter(input: Any, mask: Any, source: Any) -> Tensor:
     count = int(chosen.count_nonzero())
     if count > source.numel():
         required = f"a source of at least {count} elements, as many as are chosen, required"
-        given = (("input", input), ("mask", mask), ("source", source))
-        raise ShapeError(compose("masked_scatter", required, str(source.numel()), *given))
+        named = (("input", input), ("mask", mask), ("source", source))
+        raise ShapeError(compose("masked_scatter", required, str(source.numel()), *named))
     result: Tensor = clone(beside(spread, chosen, source))
     result[chosen] = reshape(source, (-1,))[:count]
     return result
@@ -246,8 +246,8 @@ def put(input: Any, index: Any, source: Any, accumulate: bool = False) -> Tensor
     positions = index_for("put", flat, 0, index, wraps=True)
     if positions.numel() != source.numel():
         required = f"a source of {positions.numel()} elements, as many as the index has, required"
-        given = (("input", input), ("index", index), ("source", source))
-        raise ShapeError(compose("put", required, str(source.numel()), *given))
+        named = (("input", input), ("index", index), ("source", source))
+        raise ShapeError(compose("put", required, str(source.numel()), *named))
     write = index_add_p.public if accumulate else index_copy_p.public
     result = write(flat, reshape(positions, (-1,)), reshape(source, (-1,)), axis=0)
     return reshape(result, input.shape)
@@ -369,8 +369,8 @@ def _extreme(
         untouched = full_like(stays, True)
         untouched = scatter_p.public(untouched, index, False, axis=axis)
         stays = logical_and(stays, untouched)
-    kept = where(stays, input, 0)
-    total = scatter_add_p.public(kept, index, where(wins, src, 0), axis=axis)
+    rest = where(stays, input, 0)
+    total = scatter_add_p.public(rest, index, where(wins, src, 0), axis=axis)
     count = astype(stays, input.dtype)
     count = scatter_add_p.public(count, index, astype(wins, input.dtype), axis=axis)
     if not input.dtype.is_inexact:

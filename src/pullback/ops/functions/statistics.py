@@ -67,12 +67,12 @@ def axis_and_correction(
 
 
 def _moments(
-    op: str, spread: Any, x: Any, axis: Any, correction: float, kept: bool
+    op: str, spread: Any, x: Any, axis: Any, correction: float, keepdims: bool
 ) -> tuple[Tensor, Tensor]:
     needs_tensor(op, x)
     normalize_axes(op, axis, len(x.shape))
-    result = spread(x, axis=axis, correction=correction, keepdims=kept)
-    return result, mean(x, axis=axis, keepdims=kept)
+    result = spread(x, axis=axis, correction=correction, keepdims=keepdims)
+    return result, mean(x, axis=axis, keepdims=keepdims)
 
 
 @composition(AXES[1], AXES[2], multi=True, result_dtype=("real", "same"), scalars=False)
@@ -179,8 +179,8 @@ def _median(op: str, x: Any, dim: int | None, keepdim: bool, skip_nan: bool) -> 
         raise ArgumentError(compose(op, required, "none", ("input", x)))
     if dim is None:
         return median_of_all_p.public(x, skip_nan=skip_nan)
-    place = box(middle(array_of(row), axis, skip_nan))
-    indices = gather_p.public(argsort_p.public(row, axis=axis), place, axis=axis)
+    position = box(middle(array_of(row), axis, skip_nan))
+    indices = gather_p.public(argsort_p.public(row, axis=axis), position, axis=axis)
     return at_places(row, indices, axis, keepdim and bool(x.shape))
 
 
@@ -508,9 +508,9 @@ def cov(input: Any, *, correction: float = 1, fweights: Any = None, aweights: An
             [-1.,  1.]])
     """
     x = tensor_of("cov", input, "input")
-    for name, given in (("fweights", fweights), ("aweights", aweights)):
-        if given is not None:
-            needs_tensor("cov", given, name)
+    for name, weight in (("fweights", fweights), ("aweights", aweights)):
+        if weight is not None:
+            needs_tensor("cov", weight, name)
     if len(x.shape) > 2:
         came = f"{len(x.shape)} dimensions"
         raise ShapeError(compose("cov", "at most 2 dimensions required", came, ("input", x)))
@@ -537,13 +537,13 @@ def cov(input: Any, *, correction: float = 1, fweights: Any = None, aweights: An
 
 def _weights(x: Tensor, fweights: Any, aweights: Any) -> Any:
     """Return what each observation counts for, None where all count the same."""
-    given = [w for w in (fweights, aweights) if w is not None]
-    for w in given:
+    weights = [w for w in (fweights, aweights) if w is not None]
+    for w in weights:
         if tuple(w.shape) != x.shape[1:]:
             required = f"one weight for each of {x.shape[1]} observations required"
             came = f"shape {tuple(w.shape)}"
             raise ShapeError(compose("cov", required, came, ("input", x), ("weights", w)))
-    return multiply(*given) if len(given) == 2 else given[0] if given else None
+    return multiply(*weights) if len(weights) == 2 else weights[0] if weights else None
 
 
 def near_one(x: Tensor, axis: Any) -> Tensor:

@@ -143,12 +143,12 @@ def _of_bits(
     name: str, call: str, printed: str, methods: str, numpy: str, inputs: str = "xy"
 ) -> Primitive:
     def forward(xp: Any, *arrays: Any) -> Any:
-        for given, array in zip(inputs, arrays, strict=True):
+        for argument, array in zip(inputs, arrays, strict=True):
             dtype = str(array.dtype).rpartition(".")[2]
             if "int" not in dtype and dtype != "bool":
                 hint = "convert it first, for instance with x.long()"
                 raise DTypeError(
-                    compose(name, "integers or bools required", dtype, (given, array), hint=hint)
+                    compose(name, "integers or bools required", dtype, (argument, array), hint=hint)
                 )
         return getattr(xp, name)(*arrays)
 

@@ -160,8 +160,8 @@ def _nothing(x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
     """Return the logarithm of empty sums."""
     library = library_of(x)
     device = library.native_device(library.device(x))
-    kept = tuple(1 if i in axes else n for i, n in enumerate(x.shape))
-    shape = kept if keepdims else reduced_shape(x.shape, axes)
+    lengths = tuple(1 if i in axes else n for i, n in enumerate(x.shape))
+    shape = lengths if keepdims else reduced_shape(x.shape, axes)
     return library.full(shape, -float("inf"), library.dtype(x), device)
 
 

@@ -116,8 +116,8 @@ class SparseMatrix:
     __array_ufunc__ = None  # array @ matrix comes here
     ndim = 2
 
-    def __init__(self, data: Tensor, pattern: Pattern, given: Any) -> None:
-        self.data, self.pattern, self._given = data, pattern, given
+    def __init__(self, data: Tensor, pattern: Pattern, original: Any) -> None:
+        self.data, self.pattern, self._given = data, pattern, original
 
     def __repr__(self) -> str:
         m, n = self.shape
@@ -163,8 +163,8 @@ class SparseMatrix:
             required, hint = "a number required", "A @ x is the product of matrices"
             came = f"shape {tuple(factor.shape)}"
             raise ArgumentTypeError(compose("sparse *", required, came, hint=hint))
-        given = number if isinstance(number, Tensor) else self._given
-        return SparseMatrix(data * factor, self.pattern, given)
+        original = number if isinstance(number, Tensor) else self._given
+        return SparseMatrix(data * factor, self.pattern, original)
 
     __rmul__ = __mul__
 
@@ -217,8 +217,8 @@ def _places(api: str, places: Any, count: int, shape: Any, kind: Any) -> Pattern
     return Pattern(rows, columns, (int(result.shape[0]), int(result.shape[1])))
 
 
-def _pattern(found: Any) -> Pattern:
-    return Pattern(found.row.astype(np.int64), found.col.astype(np.int64), tuple(found.shape))
+def _pattern(matrix: Any) -> Pattern:
+    return Pattern(matrix.row.astype(np.int64), matrix.col.astype(np.int64), tuple(matrix.shape))
 
 
 def csr_array(arg: Any, shape: Any = None) -> SparseMatrix:
