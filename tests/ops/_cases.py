@@ -278,9 +278,25 @@ def _called(reference):
     return np.vectorize(function, otypes=["float64"]) if of_numbers else function
 
 
-# The functions that give an operation's value on NumPy arrays, where they take more than a line.
+def _of_its_name(declaration):
+    """Return NumPy's or SciPy's function that is called what an operation is, None if none is."""
+    names = (declaration.primitive.name, *declaration.names)
+    spaces = (np, np.linalg, np.fft, scipy.special)
+    functions = (getattr(space, name, None) for name in names for space in spaces)
+    return next(filter(callable, functions), None)
+
+
+def _references():
+    """Return the function that gives each operation's value on NumPy arrays."""
+    declared = {n: _called(d.reference) for n, d in REGISTRY.items() if d.reference}
+    others = {n: _of_its_name(d) for n, d in REGISTRY.items() if not d.reference}
+    by_name = {n: function for n, function in others.items() if function}
+    return by_name | declared | LONG_REFERENCES
+
+
+# Those that take more than a line.
 LONG_REFERENCES = _long_references()
-REFERENCES = {n: _called(d.reference) for n, d in REGISTRY.items() if d.reference} | LONG_REFERENCES
+REFERENCES = _references()
 # The dtype of the result where it is not always the same.
 RESULTS = {
     "to": lambda case, dtype: case.sample.settings["dtype"].name,

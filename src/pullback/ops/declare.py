@@ -252,10 +252,11 @@ def elementwise(
     samples : tuple of Sample, optional
         Calls to test, where the usual shapes do not fit.
     reference : str or callable, optional
-        The value on NumPy arrays that tests compare with: the name of a function, for instance
-        ``"scipy.special.erf"``, or a formula, ``lambda np, x: np.exp(x) - 1``. Of its parameters,
-        ``np``, ``scipy`` and ``math`` come first and are these modules. A function of `math`, or
-        one that uses it, is called for each number. Longer ones are in the tests, by name.
+        The value on NumPy arrays that tests compare with, where that is not NumPy's or
+        `scipy.special`'s function of the same name: the name of a function, for instance
+        ``"math.erf"``, or a formula, ``lambda np, x: np.exp(x) - 1``. Of its parameters, ``np``,
+        ``scipy`` and ``math`` come first and are these modules. A function of `math`, or one that
+        uses it, is called for each number. Longer ones are in the tests, by name.
     result_dtype, scalars
         As for `Declaration`.
     methods : str

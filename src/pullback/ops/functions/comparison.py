@@ -28,7 +28,6 @@ from pullback.ops.samples import both, real, sample
     sample((), (), equal_nan=True),
     domain=both(0.5, 2),
     differentiable=False,
-    reference="numpy.isclose",
     result_dtype="bool",
     methods="isclose",
 )
@@ -74,7 +73,6 @@ def allclose(
     sample(()),
     domain=real(-2, 2),
     differentiable=False,
-    reference="numpy.isposinf",
     result_dtype="bool",
     methods="isposinf",
 )
@@ -97,7 +95,6 @@ def isposinf(x: Any) -> Tensor:
     sample(()),
     domain=real(-2, 2),
     differentiable=False,
-    reference="numpy.isneginf",
     result_dtype="bool",
     methods="isneginf",
 )

@@ -138,13 +138,7 @@ _OVER = (
 _BOTH_WAYS = (sample((4,)), sample((3, 2), axes=0), sample((2, 3), axes=(0, -1)), sample(()))
 
 
-@composition(
-    *_ALONG,
-    reference="numpy.fft.fft",
-    result_dtype="complex",
-    scalars=False,
-    numpy="fft.fft: a=x n axis norm",
-)
+@composition(*_ALONG, result_dtype="complex", scalars=False, numpy="fft.fft: a=x n axis norm")
 def fft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
     """Return the discrete Fourier transform: out[k] = sum over j of x[j] exp(-2 pi i j k / n).
 
@@ -174,13 +168,7 @@ def fft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backwar
     return _along("fft", x, n, axis, norm, inverse=False)
 
 
-@composition(
-    *_ALONG,
-    reference="numpy.fft.ifft",
-    result_dtype="complex",
-    scalars=False,
-    numpy="fft.ifft: a=x n axis norm",
-)
+@composition(*_ALONG, result_dtype="complex", scalars=False, numpy="fft.ifft: a=x n axis norm")
 def ifft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
     """Return the inverse of `fft`: out[j] = sum over k of x[k] exp(2 pi i j k / n) / n.
 
@@ -268,7 +256,6 @@ def _over(op: str, x: Any, s: Any, axes: Any, norm: str, inverse: bool) -> Tenso
 @composition(
     *_ALONG,
     domain=real(-2, 2),
-    reference="numpy.fft.rfft",
     result_dtype="complex",
     scalars=False,
     numpy="fft.rfft: a=x n axis norm",
@@ -302,13 +289,7 @@ _BACK = (
 )
 
 
-@composition(
-    *_BACK,
-    reference="numpy.fft.irfft",
-    result_dtype="real",
-    scalars=False,
-    numpy="fft.irfft: a=x n axis norm",
-)
+@composition(*_BACK, result_dtype="real", scalars=False, numpy="fft.irfft: a=x n axis norm")
 def irfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
     """Return the inverse of `rfft`: real numbers, `n` of them.
 
@@ -418,13 +399,7 @@ def irfftn(
 
 
 # -- Hermitian -------------------------------------------------------------------------------------
-@composition(
-    *_BACK,
-    reference="numpy.fft.hfft",
-    result_dtype="real",
-    scalars=False,
-    numpy="fft.hfft: a=x n axis norm",
-)
+@composition(*_BACK, result_dtype="real", scalars=False, numpy="fft.hfft: a=x n axis norm")
 def hfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
     """Return `fft` of a signal that is symmetric up to conjugation, given by its first half.
 
@@ -444,7 +419,6 @@ def hfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backwa
 @composition(
     *_ALONG,
     domain=real(-2, 2),
-    reference="numpy.fft.ihfft",
     result_dtype="complex",
     scalars=False,
     numpy="fft.ihfft: a=x n axis norm",

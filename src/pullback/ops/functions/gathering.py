@@ -215,7 +215,6 @@ def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Tensor:
     sample((3,), (0,)),
     domain={"x": both(-2, 2), "indices": integers(-3, 2)},
     constants=("indices",),
-    reference="numpy.take_along_axis",
     scalars=False,
     numpy="take_along_axis: arr=x indices axis/flat",
 )

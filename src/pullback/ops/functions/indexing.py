@@ -231,7 +231,6 @@ def _leading(value: Tensor, index: Any, x: Tensor) -> Tensor:
     domain=integers(0, 2),
     differentiable=False,
     multi=True,
-    reference="numpy.unravel_index",
     result_dtype="int64",
 )
 def unravel_index(indices: Any, shape: Sequence[int]) -> tuple[Tensor, ...]:
@@ -271,7 +270,6 @@ def unravel_index(indices: Any, shape: Sequence[int]) -> tuple[Tensor, ...]:
     sample((0, 2)),
     domain=grid(-1, 1),
     differentiable=False,
-    reference="numpy.argwhere",
     result_dtype="int64",
     scalars=False,
     methods="argwhere",

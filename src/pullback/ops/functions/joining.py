@@ -337,13 +337,7 @@ def tensor_split(x: Any, indices_or_sections: int | Sequence[int], dim: int = 0)
 
 
 # -- at least so many axes -------------------------------------------------------------------------
-@composition(
-    sample(()),
-    sample((0, 2)),
-    view=True,
-    reference="numpy.atleast_1d",
-    numpy="atleast_1d: *arys=tensors",
-)
+@composition(sample(()), sample((0, 2)), view=True, numpy="atleast_1d: *arys=tensors")
 def atleast_1d(*tensors: Any) -> Any:
     """Return `x` with at least 1 axis, a view; of several tensors, a tuple.
 
@@ -356,14 +350,7 @@ def atleast_1d(*tensors: Any) -> Any:
     return _each("atleast_1d", tensors, lambda shape: shape or (1,))
 
 
-@composition(
-    sample(()),
-    sample((3,)),
-    sample((1, 2)),
-    view=True,
-    reference="numpy.atleast_2d",
-    numpy="atleast_2d: *arys=tensors",
-)
+@composition(sample(()), sample((3,)), sample((1, 2)), view=True, numpy="atleast_2d: *arys=tensors")
 def atleast_2d(*tensors: Any) -> Any:
     """Return `x` with at least 2 axes, new ones in front, a view; of several tensors, a tuple.
 
@@ -376,14 +363,7 @@ def atleast_2d(*tensors: Any) -> Any:
     return _each("atleast_2d", tensors, lambda shape: (1,) * (2 - len(shape)) + shape)
 
 
-@composition(
-    sample(()),
-    sample((3,)),
-    sample((1, 2)),
-    view=True,
-    reference="numpy.atleast_3d",
-    numpy="atleast_3d: *arys=tensors",
-)
+@composition(sample(()), sample((3,)), sample((1, 2)), view=True, numpy="atleast_3d: *arys=tensors")
 def atleast_3d(*tensors: Any) -> Any:
     """Return `x` with at least 3 axes, a view; of several tensors, a tuple.
 
@@ -420,7 +400,6 @@ def _each(op: str, tensors: Sequence[Any], wider: Callable[[tuple[int, ...]], An
     sample((2, 3), indices_or_sections=(1,)),
     view=True,
     multi=True,
-    reference="numpy.hsplit",
     scalars=False,
     methods="hsplit",
     numpy="hsplit: ary=x indices_or_sections -> list",
@@ -442,7 +421,6 @@ def hsplit(x: Any, indices_or_sections: int | Sequence[int]) -> Any:
     sample((4, 1), indices_or_sections=2),
     view=True,
     multi=True,
-    reference="numpy.vsplit",
     scalars=False,
     methods="vsplit",
     numpy="vsplit: ary=x indices_or_sections -> list",
@@ -464,7 +442,6 @@ def vsplit(x: Any, indices_or_sections: int | Sequence[int]) -> Any:
     sample((1, 2, 3), indices_or_sections=(1, 2)),
     view=True,
     multi=True,
-    reference="numpy.dsplit",
     scalars=False,
     methods="dsplit",
     numpy="dsplit: ary=x indices_or_sections -> list",

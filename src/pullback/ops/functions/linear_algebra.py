@@ -173,9 +173,7 @@ def eigh(x: Any, /) -> EighResult:
     return EighResult(*eigh_p.public(x))
 
 
-@composition(
-    *SQUARE, domain=HERMITIAN, reference="numpy.linalg.eigvalsh", result_dtype="real", scalars=False
-)
+@composition(*SQUARE, domain=HERMITIAN, result_dtype="real", scalars=False)
 def eigvalsh(x: Any, /) -> Tensor:
     """Return the eigenvalues, ascending, of a Hermitian matrix, or of each in a stack.
 
@@ -302,12 +300,7 @@ def svd(x: Any, /, *, full_matrices: bool = True) -> SVDResult:
 
 
 @composition(
-    *STACKS,
-    domain=WELL_CONDITIONED,
-    reference="numpy.linalg.svdvals",
-    result_dtype="real",
-    scalars=False,
-    numpy="linalg.svdvals: x",
+    *STACKS, domain=WELL_CONDITIONED, result_dtype="real", scalars=False, numpy="linalg.svdvals: x"
 )
 def svdvals(x: Any, /) -> Tensor:
     """Return the singular values, descending, of a matrix, or of each in a stack.
@@ -338,7 +331,6 @@ def svdvals(x: Any, /) -> Tensor:
     sample((0, 0), n=5),
     domain=WELL_CONDITIONED,
     call=lambda f, x, *, n: f(x, n),
-    reference="numpy.linalg.matrix_power",
     scalars=False,
     methods="matrix_power",
     numpy="linalg.matrix_power: a=x n",

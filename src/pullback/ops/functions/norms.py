@@ -66,7 +66,6 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any
     sample((2, 3), ord=-_INF),
     sample((0, 2)),
     domain=WELL_CONDITIONED,
-    reference="numpy.linalg.matrix_norm",
     result_dtype="real",
     scalars=False,
     numpy="linalg.matrix_norm: x keepdims ord",

@@ -32,7 +32,6 @@ from pullback.ops.samples import sample
     view=True,
     call=lambda f, x, y, z: f(x, y, z),
     multi=True,
-    reference="numpy.broadcast_arrays",
     numpy="broadcast_arrays: *args=arrays -> tuple",
 )
 def broadcast_arrays(*arrays: Any) -> list[Tensor]:
@@ -72,7 +71,6 @@ broadcast_tensors = broadcast_arrays
     view=True,
     call=lambda f, x, y, **settings: f(x, y, **settings),
     multi=True,
-    reference="numpy.meshgrid",
     numpy="meshgrid: *xi=arrays indexing -> tuple",
 )
 def meshgrid(*arrays: Any, indexing: str = "xy") -> list[Tensor]:
@@ -171,7 +169,6 @@ def tile(x: Any, repetitions: tuple[int, ...], /) -> Tensor:
     sample((), repeats=3),
     sample((0, 2), repeats=2, axis=0),
     call=lambda f, x, *, repeats, **settings: f(x, repeats, **settings),
-    reference="numpy.repeat",
     numpy="repeat: a=x repeats axis",
 )
 def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Tensor:

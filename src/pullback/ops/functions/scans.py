@@ -73,12 +73,7 @@ _STANDARD = (
 )
 
 
-@composition(
-    *_STANDARD,
-    reference="numpy.cumulative_sum",
-    scalars=False,
-    numpy="cumulative_sum: x axis dtype include_initial",
-)
+@composition(*_STANDARD, scalars=False, numpy="cumulative_sum: x axis dtype include_initial")
 def cumulative_sum(
     x: Any,
     /,
@@ -113,12 +108,7 @@ def cumulative_sum(
     return _standard("cumulative_sum", cumsum_p.public, 0, x, axis, dtype, include_initial)
 
 
-@composition(
-    *_STANDARD,
-    reference="numpy.cumulative_prod",
-    scalars=False,
-    numpy="cumulative_prod: x axis dtype include_initial",
-)
+@composition(*_STANDARD, scalars=False, numpy="cumulative_prod: x axis dtype include_initial")
 def cumulative_prod(
     x: Any,
     /,

@@ -66,12 +66,7 @@ def _whole(op: str, n: Any) -> Any:
     return n
 
 
-@composition(
-    *ELEMENTWISE[2],
-    domain=_WHOLE_ORDER,
-    constants=("n",),
-    reference="scipy.special.yn",
-)
+@composition(*ELEMENTWISE[2], domain=_WHOLE_ORDER, constants=("n",))
 def yn(n: Any, x: Any, /) -> Tensor:
     """Return the Bessel function of the second kind and whole order n.
 
@@ -89,12 +84,7 @@ def yn(n: Any, x: Any, /) -> Tensor:
     return yv(_whole("yn", n), x)
 
 
-@composition(
-    *ELEMENTWISE[2],
-    domain=_WHOLE_ORDER,
-    constants=("n",),
-    reference="scipy.special.kn",
-)
+@composition(*ELEMENTWISE[2], domain=_WHOLE_ORDER, constants=("n",))
 def kn(n: Any, x: Any, /) -> Tensor:
     """Return the modified Bessel function of the second kind and whole order n.
 

@@ -122,9 +122,7 @@ def std_mean(
 
 
 # -- without what is not a number ------------------------------------------------------------------
-@composition(
-    *AXES[1:5], sample((0, 3), axis=0), NO_AXIS[0], reference="numpy.nansum", methods="nansum"
-)
+@composition(*AXES[1:5], sample((0, 3), axis=0), NO_AXIS[0], methods="nansum")
 @torch_words()
 def nansum(x: Any, axis: Any = None, keepdims: bool = False, *, dtype: Any = None) -> Tensor:
     """Return the sum over axes of what is not NaN; a NaN has the gradient 0.
@@ -143,7 +141,7 @@ def _numbers(x: Tensor) -> Tensor:
     return where(isnan(x), 0, x) if x.dtype.is_inexact else x
 
 
-@composition(*AXES[1:5], reference="numpy.nanmean", methods="nanmean")
+@composition(*AXES[1:5], methods="nanmean")
 @torch_words()
 def nanmean(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     """Return the mean over axes of what is not NaN; a NaN has the gradient 0.
@@ -569,7 +567,6 @@ def _spread_out(x: Tensor) -> Tensor:
     sample((2, 4)),
     sample((3,)),
     domain=both(-2, 2)._replace(within=_spread_out),
-    reference="numpy.corrcoef",
     scalars=False,
     methods="corrcoef",
 )

@@ -52,7 +52,6 @@ y0_p = from_scipy(
     "y0",
     x=lambda g, x, xp: -g * op_for(xp, y1_p)(x),
     domain=real(0.5, 4),
-    reference="scipy.special.y0",
     doc=documented(
         "Return the Bessel function of the second kind and order 0.",
         "pb.special.y0(pb.tensor([1.0, 2.0]))",
@@ -67,7 +66,6 @@ y1_p: Primitive = from_scipy(
     "y1",
     x=lambda g, x, out, xp: g * (op_for(xp, y0_p)(x) - out / x),
     domain=real(0.5, 4),
-    reference="scipy.special.y1",
     doc=documented(
         "Return the Bessel function of the second kind and order 1.",
         "pb.special.y1(pb.tensor([1.0, 2.0]))",
@@ -104,7 +102,6 @@ yv_p: Primitive = from_scipy(
     inputs=("v", "x"),
     x=lambda g, v, x, xp: g * _neighbours(yv_p, v, x, -1, xp),
     domain={"v": real(0.5, 3), "x": real(0.5, 4)},
-    reference="scipy.special.yv",
     doc=documented(
         "Return the Bessel function of the second kind and real order v.",
         "pb.special.yv(2.0, pb.tensor([1.0, 2.0]))",
@@ -214,7 +211,6 @@ k0_p = from_scipy(
     "k0",
     x=lambda g, x, xp: -g * op_for(xp, k1_p)(x),
     domain=real(0.5, 3),
-    reference="scipy.special.k0",
     doc=documented(
         "Return the modified Bessel function of the second kind and order 0.",
         "pb.special.k0(pb.tensor([1.0, 2.0]))",
@@ -229,7 +225,6 @@ k1_p: Primitive = from_scipy(
     "k1",
     x=lambda g, x, out, xp: -g * (op_for(xp, k0_p)(x) + out / x),
     domain=real(0.5, 3),
-    reference="scipy.special.k1",
     doc=documented(
         "Return the modified Bessel function of the second kind and order 1.",
         "pb.special.k1(pb.tensor([1.0, 2.0]))",
@@ -244,7 +239,6 @@ k0e_p = from_scipy(
     "k0e",
     x=lambda g, x, out, xp: g * (out - op_for(xp, k1e_p)(x)),
     domain=real(0.5, 3),
-    reference="scipy.special.k0e",
     doc=documented(
         "Return exp(x) * k0(x), without underflow.",
         "pb.special.k0e(pb.tensor([1.0, 2.0]))",
@@ -259,7 +253,6 @@ k1e_p: Primitive = from_scipy(
     "k1e",
     x=lambda g, x, out, xp: g * (out - op_for(xp, k0e_p)(x) - out / x),
     domain=real(0.5, 3),
-    reference="scipy.special.k1e",
     doc=documented(
         "Return exp(x) * k1(x), without underflow.",
         "pb.special.k1e(pb.tensor([1.0, 2.0]))",
@@ -275,7 +268,6 @@ kv_p: Primitive = from_scipy(
     inputs=("v", "x"),
     x=lambda g, v, x, xp: -g * _neighbours(kv_p, v, x, 1, xp),
     domain={"v": real(0.5, 3), "x": real(0.5, 4)},
-    reference="scipy.special.kv",
     doc=documented(
         "Return the modified Bessel function of the second kind and real order v.",
         "pb.special.kv(2.0, pb.tensor([1.0, 2.0]))",
@@ -291,7 +283,6 @@ kve_p: Primitive = from_scipy(
     inputs=("v", "x"),
     x=lambda g, v, x, out, xp: g * (out - _neighbours(kve_p, v, x, 1, xp)),
     domain={"v": real(0.5, 3), "x": real(0.5, 4)},
-    reference="scipy.special.kve",
     doc=documented(
         "Return exp(x) * kv(v, x), without underflow.",
         "pb.special.kve(2.0, pb.tensor([1.0]))",

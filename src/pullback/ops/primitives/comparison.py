@@ -79,7 +79,6 @@ def _logical(name: str, call: str, printed: str, inputs: tuple[str, ...]) -> Pri
         inputs=inputs,
         differentiable=False,
         domain=grid(-1, 1),
-        reference=f"numpy.{name}",
         result_dtype="bool",
         methods=f"{name} {name}_",
         doc=documented(
@@ -118,7 +117,6 @@ isfinite_p, isinf_p, isnan_p = (
         standard(name),
         differentiable=False,
         domain=both(-2, 2),
-        reference=f"numpy.{name}",
         result_dtype="bool",
         methods=name,
         doc=documented(
@@ -158,7 +156,6 @@ def _of_bits(
         inputs=tuple(inputs),
         differentiable=False,
         domain=integers(0, 7),
-        reference=f"numpy.{name}",
         result_dtype="int64",
         methods=methods,
         numpy=numpy,

@@ -93,7 +93,6 @@ digamma_p: Primitive = from_scipy(
     "psi",
     x=lambda g, x, xp: g * op_for(xp, polygamma_p)(x, n=1),
     domain=real(0.5, 4),
-    reference="scipy.special.digamma",
     methods="digamma digamma_",
     doc=documented(
         "Return the derivative of lgamma.",

@@ -98,7 +98,6 @@ gammaincinv_p = from_scipy(
     a=lambda g, a, out, xp: -g * (_by_a(a, out, xp) * xp.exp(-_log_density(a, out, xp))),
     y=lambda g, a, out, xp: g * xp.exp(-_log_density(a, out, xp)),
     domain={"a": _SHAPES, "y": _PROBABILITY},
-    reference="scipy.special.gammaincinv",
     doc="""Return the x with gammainc(a, x) = y.
 
     Parameters
@@ -125,7 +124,6 @@ gammainccinv_p = from_scipy(
     a=lambda g, a, out, xp: -g * (_by_a(a, out, xp) * xp.exp(-_log_density(a, out, xp))),
     y=lambda g, a, out, xp: -g * xp.exp(-_log_density(a, out, xp)),
     domain={"a": _SHAPES, "y": _PROBABILITY},
-    reference="scipy.special.gammainccinv",
     doc="""Return the x with gammaincc(a, x) = y; see `gammaincinv`.
 
     Examples
@@ -190,7 +188,6 @@ betaincc_p = from_scipy(
     b=lambda g, a, b, x, xp: -g * _by_shape("b", a, b, x, xp),
     x=lambda g, a, b, x, xp: -g * xp.exp(_log_beta_density(a, b, x, xp)),
     domain={"a": _SHAPES, "b": _SHAPES, "x": _PROBABILITY},
-    reference="scipy.special.betaincc",
     doc="""Return 1 - betainc(a, b, x), accurate where that is small; see `betainc`.
 
     Examples
@@ -211,7 +208,6 @@ betaincinv_p = from_scipy(
     b=lambda g, a, b, out, xp: _inverse_by_shape("b", g, a, b, out, xp),
     y=lambda g, a, b, out, xp: g * xp.exp(-_log_beta_density(a, b, out, xp)),
     domain={"a": _SHAPES, "b": _SHAPES, "y": _PROBABILITY},
-    reference="scipy.special.betaincinv",
     doc="""Return the x with betainc(a, b, x) = y.
 
     Parameters
@@ -284,7 +280,6 @@ stdtrit_p = from_scipy(
     df=lambda g, df, out, xp: -g * (_by_df(df, out, xp) / _student_density(df, out, xp)),
     p=lambda g, df, out, xp: g / _student_density(df, out, xp),
     domain={"df": real(1, 5), "p": _PROBABILITY},
-    reference="scipy.special.stdtrit",
     doc="""Return the t with stdtr(df, t) = p.
 
     Parameters

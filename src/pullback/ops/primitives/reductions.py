@@ -50,7 +50,6 @@ sum_p = operation(
         "x": lambda g, x_shape, axis, keepdims, xp: broadcast_back(g, x_shape, axis, keepdims, xp),
     },
     samples=(*AXES, *EMPTY, *NO_AXIS),
-    reference="numpy.sum",
     doc="Return the sum over axes.",
     batch="reduction",
 )
@@ -75,7 +74,6 @@ mean_p = operation(
         ),
     },
     samples=(*AXES, *NO_AXIS, sample((0, 3), axis=1, keepdims=False)),
-    reference="numpy.mean",
     methods="mean",
     doc="""Return the mean over `axis`, all axes by default.
 
@@ -253,7 +251,6 @@ prod_p = operation(
     numpy_kernel=_of_numpy.multiply.reduce,
     rules={"x": _prod_rule},
     samples=(*AXES, *EMPTY, *NO_AXIS),
-    reference="numpy.prod",
     doc="Return the product over axes; its gradient is right with any number of zeros.",
     batch="reduction",
 )
@@ -293,7 +290,6 @@ def _extreme(name: str) -> Primitive:
         samples=(*AXES, *NO_AXIS, sample((0, 3), axis=1, keepdims=False)),
         domain=real(-2, 2),
         distinct=True,
-        reference=f"numpy.{name}",
         methods=f"a{name}",
         batch="reduction",
         doc=f"""Return the {kind} element over `axis`; elements that tie share the gradient evenly.
@@ -329,7 +325,6 @@ def _whole(name: str, doc: str) -> Primitive:
         differentiable=False,
         samples=(*AXES, *EMPTY, *NO_AXIS),
         domain=grid(-1, 1),
-        reference=f"numpy.{name}",
         result_dtype="bool",
         methods=name,
         batch="reduction",
@@ -373,7 +368,6 @@ def _position(name: str) -> Primitive:
         differentiable=False,
         domain=grid(-2, 2),
         samples=_ONE_AXIS,
-        reference=f"numpy.{name}",
         result_dtype="int64",
         methods=name,
         numpy=f"{name}: a=x axis keepdims",
@@ -411,7 +405,6 @@ count_nonzero_p = operation(
     differentiable=False,
     samples=(*AXES[1:5], *EMPTY[:1], *NO_AXIS[:1]),
     domain=grid(-1, 1),
-    reference="numpy.count_nonzero",
     result_dtype="int64",
     methods="count_nonzero",
     doc="""Return how many elements over `axis`, all axes by default, are not 0.

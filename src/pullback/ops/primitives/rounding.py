@@ -29,7 +29,6 @@ abs_p = elementwise(
     x=_abs_rule,
     holomorphic=False,
     domain=both(-2, 2, 0.0),
-    reference="numpy.abs",
     result_dtype="real",
     methods="abs abs_ absolute absolute_",
     doc=documented(
@@ -47,7 +46,6 @@ sign_p = elementwise(
     standard("sign"),
     x=lambda g, xp: xp.zeros_like(g),
     domain=real(-2, 2, 0.0),
-    reference="numpy.sign",
     doc="Return the sign; its derivative is 0 everywhere.",
 )
 
@@ -58,7 +56,6 @@ signbit_p = elementwise(
     differentiable=False,
     floating=True,
     domain=real(-2, 2),
-    reference="numpy.signbit",
     result_dtype="bool",
     methods="signbit",
     doc=documented(
@@ -77,7 +74,6 @@ copysign_p = elementwise(
     y=lambda g, xp: xp.zeros_like(g),
     floating=True,
     domain=real(-2, 2, 0.0),
-    reference="numpy.copysign",
     methods="copysign copysign_",
     doc=documented(
         "Return x with the sign of y; the derivatives are 0 where x is 0, and in y.",
@@ -95,7 +91,6 @@ nextafter_p = elementwise(
     y=lambda g, xp: xp.zeros_like(g),
     floating=True,
     domain=real(-2, 2),
-    reference="numpy.nextafter",
     methods="nextafter nextafter_",
     doc=documented(
         "Return the number next to x in the direction of y; the derivatives are 1 and 0.",
@@ -118,7 +113,6 @@ heaviside_p = elementwise(
     x=lambda g, xp: xp.zeros_like(g),
     y=lambda g, x, xp: xp.where(x == 0, g, 0),
     domain={"x": real(-2, 2, 0.0), "y": real(-2, 2)},
-    reference="numpy.heaviside",
     methods="heaviside heaviside_",
     doc=documented(
         "Return 0 where x is negative, 1 where it is positive, y where it is 0.",
@@ -136,7 +130,6 @@ def _steps(name: str, what: str, printed: str, methods: str = "", numpy: str = "
         standard(name, ordered=name != "round"),
         x=lambda g, xp: xp.zeros_like(g),
         domain=real(0.6, 0.9),
-        reference=f"numpy.{name}",
         methods=methods,
         numpy=numpy,
         doc=documented(
@@ -197,7 +190,6 @@ nan_to_num_p = operation(
         sample((), posinf=2.0, neginf=-2.0),
         sample((0, 3)),
     ),
-    reference="numpy.nan_to_num",
     doc="Return x with numbers in place of NaN and infinities, which get no gradient.",
     batch="leading",
 )

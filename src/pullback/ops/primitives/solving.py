@@ -105,7 +105,6 @@ det_p: Primitive = operation(
     floating=True,
     domain=WELL_CONDITIONED,
     samples=SQUARE,
-    reference="numpy.linalg.det",
     scalars=False,
     doc="""Return the determinant of a square matrix, or of each in a stack.
 
@@ -163,7 +162,6 @@ slogdet_p = operation(
     holomorphic=False,
     domain=WELL_CONDITIONED,
     samples=SQUARE,
-    reference="numpy.linalg.slogdet",
     result_dtype=("same", "real"),
     scalars=False,
     doc="Return the signs and the logarithms of the sizes of determinants.",
@@ -190,7 +188,6 @@ inv_p = operation(
     floating=True,
     domain=WELL_CONDITIONED,
     samples=SQUARE,
-    reference="numpy.linalg.inv",
     scalars=False,
     doc="""Return the inverse of a square matrix, or of each in a stack.
 
@@ -261,7 +258,6 @@ solve_p = operation(
         sample((0, 0), (0, 2)),
         sample((0, 1, 1), (1, 1)),
     ),
-    reference="numpy.linalg.solve",
     scalars=False,
     doc="""Return the solution y of x1 @ y = x2, or of each system in a stack.
 
