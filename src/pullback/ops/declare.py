@@ -221,7 +221,7 @@ def standard(name: str, *, ordered: bool = False) -> Function:
 
 def elementwise(
     names: str,
-    forward: Function,
+    forward: Function | None = None,
     *,
     domain: Domain | dict[str, Domain] | None = None,
     doc: str = "",
@@ -241,8 +241,8 @@ def elementwise(
     ----------
     names : str
         The node's name and, separated by spaces, the public names where they differ.
-    forward : callable
-        ``forward(xp, x, ...)``, or `standard` of a name.
+    forward : callable, optional
+        ``forward(xp, x, ...)``; by default the array library's function of the last of the names.
     domain : Domain or dict
         Where tests sample the inputs.
     doc : str
@@ -273,6 +273,7 @@ def elementwise(
     flags = {name: value for name, value in rules_and_flags.items() if name in _FLAGS}
     inputs = inputs or tuple(rules) or ("x",)
     flags["broadcasts"], flags["elementwise"] = broadcasts and len(inputs) > 1, broadcasts
+    forward = forward or standard(names.split()[-1])
     primitive, names_ = _primitive(names, forward, inputs, {}, rules, **flags)
     call = public_call(primitive, inputs, out=len(inputs) < 3)
     domains = _domains(domain, inputs, Domain(-2, 2))

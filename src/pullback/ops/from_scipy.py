@@ -22,33 +22,23 @@ def needs_real(op: str, inputs: tuple[str, ...], arrays: tuple[Any, ...]) -> Non
 
 
 def from_scipy(
-    name: str,
-    scipy_name: str,
-    *,
-    domain: Domain | dict[str, Domain],
-    doc: str,
-    inputs: tuple[str, ...] = ("x",),
-    **rules: Any,
+    name: str, scipy_name: str = "", *, domain: Domain | dict[str, Domain], **facts: Any
 ) -> Primitive:
-    """Declare a function of SciPy's."""
+    """Declare a function of `scipy.special`, of the same name if no other is given.
+
+    `facts` are those of `elementwise`.
+    """
+    scipy_name = scipy_name or name
 
     def kernel(xp: Any, *arrays: Any) -> Any:
         return like(arrays[0], library_of(arrays[0]).special(scipy_name, *arrays))
 
     def forward(xp: Any, *arrays: Any) -> Any:
-        needs_real(name, inputs, arrays)
+        needs_real(name, op.inputs, arrays)
         return kernel(xp, *arrays)
 
-    return elementwise(
-        name,
-        forward,
-        unchecked_forward=kernel,
-        inputs=inputs,
-        floating=True,
-        domain=domain,
-        doc=doc,
-        **rules,
-    )
+    op = elementwise(name, forward, unchecked_forward=kernel, floating=True, domain=domain, **facts)
+    return op
 
 
 def like(x: Any, result: Any) -> Any:

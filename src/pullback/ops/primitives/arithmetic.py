@@ -20,7 +20,6 @@ _np, _ZERO_OF = NUMPY.xp, Constants(0)
 # -- arithmetic ------------------------------------------------------------------------------------
 add_p = elementwise(
     "add",
-    standard("add"),
     x=lambda g: g,
     y=lambda g: g,
     domain=both(-2, 2),
@@ -30,7 +29,6 @@ add_p = elementwise(
 
 sub_p = elementwise(
     "sub subtract",
-    standard("subtract"),
     x=lambda g: g,
     y=lambda g: -g,
     domain=both(-2, 2),
@@ -45,7 +43,6 @@ subtract = sub_p.public
 
 mul_p = elementwise(
     "mul multiply",
-    standard("multiply"),
     x=lambda g, y: g * y,
     y=lambda g, x: g * x,
     symmetric=True,
@@ -62,7 +59,6 @@ multiply = mul = mul_p.public
 
 div_p = elementwise(
     "div divide",
-    standard("divide"),
     x=lambda g, y: g / y,
     y=lambda g, x, y: -(g / y * x / y),
     floating=True,
@@ -79,7 +75,6 @@ divide = true_divide = div_p.public
 
 neg_p = elementwise(
     "neg negative",
-    standard("negative"),
     x=lambda g: -g,
     domain=both(-2, 2),
     methods="neg neg_ negative negative_",
@@ -90,7 +85,6 @@ negative = neg = neg_p.public
 
 pos_p = elementwise(
     "pos positive",
-    standard("positive"),
     x=lambda g: g,
     domain=both(-2, 2),
     methods="positive",
@@ -299,7 +293,6 @@ minimum = minimum_p.public
 # -- choosing --------------------------------------------------------------------------------------
 where_p = elementwise(
     "where",
-    standard("where"),
     condition=None,
     x=lambda g, condition, xp: xp.where(condition, g, 0),
     y=lambda g, condition, xp: xp.where(condition, 0, g),

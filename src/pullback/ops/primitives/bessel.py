@@ -16,7 +16,6 @@ from pullback.ops.samples import real
 # -- of the first and the second kind --------------------------------------------------------------
 j0_p = from_scipy(
     "j0",
-    "j0",
     x=lambda g, x, xp: -g * op_for(xp, j1_p)(x),
     domain=real(-4, 4),
     doc=documented(
@@ -35,7 +34,6 @@ def _two(x: Any, xp: Any) -> Any:
 
 j1_p: Primitive = from_scipy(
     "j1",
-    "j1",
     x=lambda g, x, xp: g * ((op_for(xp, j0_p)(x) - op_for(xp, jv_p)(_two(x, xp), x)) / 2),
     domain=real(-4, 4),
     doc=documented(
@@ -49,7 +47,6 @@ j1 = j1_p.public
 
 y0_p = from_scipy(
     "y0",
-    "y0",
     x=lambda g, x, xp: -g * op_for(xp, y1_p)(x),
     domain=real(0.5, 4),
     doc=documented(
@@ -62,7 +59,6 @@ y0 = y0_p.public
 
 
 y1_p: Primitive = from_scipy(
-    "y1",
     "y1",
     x=lambda g, x, out, xp: g * (op_for(xp, y0_p)(x) - out / x),
     domain=real(0.5, 4),
@@ -83,7 +79,6 @@ def _neighbours(op: Primitive, v: Any, x: Any, sign: int, xp: Any) -> Any:
 
 jv_p: Primitive = from_scipy(
     "jv",
-    "jv",
     inputs=("v", "x"),
     x=lambda g, v, x, xp: g * _neighbours(jv_p, v, x, -1, xp),
     domain={"v": real(0.5, 3), "x": real(0.5, 4)},
@@ -97,7 +92,6 @@ jv = jn = jv_p.public
 
 
 yv_p: Primitive = from_scipy(
-    "yv",
     "yv",
     inputs=("v", "x"),
     x=lambda g, v, x, xp: g * _neighbours(yv_p, v, x, -1, xp),
@@ -119,7 +113,6 @@ def _i1_over_x(x: Any, out: Any, xp: Any) -> Any:
 
 i0_p = from_scipy(
     "i0",
-    "i0",
     x=lambda g, x, xp: g * op_for(xp, i1_p)(x),
     domain=real(-2, 2),
     methods="i0 i0_",
@@ -135,7 +128,6 @@ i0 = i0_p.public
 
 i1_p: Primitive = from_scipy(
     "i1",
-    "i1",
     x=lambda g, x, out, xp: g * (op_for(xp, i0_p)(x) - _i1_over_x(x, out, xp)),
     domain=real(-2, 2),
     doc=documented(
@@ -148,7 +140,6 @@ i1 = i1_p.public
 
 
 i0e_p = from_scipy(
-    "i0e",
     "i0e",
     x=lambda g, x, out, xp: g * (op_for(xp, i1e_p)(x) - xp.sign(x) * out),
     domain=real(-2, 2, 0.0),
@@ -163,7 +154,6 @@ i0e = i0e_p.public
 
 i1e_p: Primitive = from_scipy(
     "i1e",
-    "i1e",
     x=lambda g, x, out, xp: g * (op_for(xp, i0e_p)(x) - _i1_over_x(x, out, xp) - xp.sign(x) * out),
     domain=real(-2, 2, 0.0),
     doc=documented(
@@ -176,7 +166,6 @@ i1e = i1e_p.public
 
 
 iv_p: Primitive = from_scipy(
-    "iv",
     "iv",
     inputs=("v", "x"),
     x=lambda g, v, x, xp: g * _neighbours(iv_p, v, x, 1, xp),
@@ -191,7 +180,6 @@ iv = iv_p.public
 
 
 ive_p: Primitive = from_scipy(
-    "ive",
     "ive",
     inputs=("v", "x"),
     x=lambda g, v, x, out, xp: g * (_neighbours(ive_p, v, x, 1, xp) - xp.sign(x) * out),
@@ -208,7 +196,6 @@ ive = ive_p.public
 # -- modified, of the second kind ------------------------------------------------------------------
 k0_p = from_scipy(
     "k0",
-    "k0",
     x=lambda g, x, xp: -g * op_for(xp, k1_p)(x),
     domain=real(0.5, 3),
     doc=documented(
@@ -221,7 +208,6 @@ k0 = k0_p.public
 
 
 k1_p: Primitive = from_scipy(
-    "k1",
     "k1",
     x=lambda g, x, out, xp: -g * (op_for(xp, k0_p)(x) + out / x),
     domain=real(0.5, 3),
@@ -236,7 +222,6 @@ k1 = k1_p.public
 
 k0e_p = from_scipy(
     "k0e",
-    "k0e",
     x=lambda g, x, out, xp: g * (out - op_for(xp, k1e_p)(x)),
     domain=real(0.5, 3),
     doc=documented(
@@ -249,7 +234,6 @@ k0e = k0e_p.public
 
 
 k1e_p: Primitive = from_scipy(
-    "k1e",
     "k1e",
     x=lambda g, x, out, xp: g * (out - op_for(xp, k0e_p)(x) - out / x),
     domain=real(0.5, 3),
@@ -264,7 +248,6 @@ k1e = k1e_p.public
 
 kv_p: Primitive = from_scipy(
     "kv",
-    "kv",
     inputs=("v", "x"),
     x=lambda g, v, x, xp: -g * _neighbours(kv_p, v, x, 1, xp),
     domain={"v": real(0.5, 3), "x": real(0.5, 4)},
@@ -278,7 +261,6 @@ kv = kv_p.public
 
 
 kve_p: Primitive = from_scipy(
-    "kve",
     "kve",
     inputs=("v", "x"),
     x=lambda g, v, x, out, xp: g * (out - _neighbours(kve_p, v, x, 1, xp)),

@@ -19,7 +19,6 @@ _LN2, _LN10 = math.log(2), math.log(10)
 # -- exponentials ----------------------------------------------------------------------------------
 exp_p = elementwise(
     "exp",
-    standard("exp"),
     x=lambda g, out: g * out,
     floating=True,
     domain=both(-2, 2),
@@ -44,7 +43,6 @@ exp2 = exp2_p.public
 
 expm1_p = elementwise(
     "expm1",
-    standard("expm1"),
     x=lambda g, out: g * (out + 1),
     floating=True,
     domain=both(-2, 2),
@@ -57,7 +55,6 @@ expm1 = expm1_p.public
 # -- logarithms ------------------------------------------------------------------------------------
 log_p = elementwise(
     "log",
-    standard("log"),
     x=lambda g, x: g / x,
     floating=True,
     domain=both(0.5, 3),
@@ -69,7 +66,6 @@ log = log_p.public
 
 log1p_p = elementwise(
     "log1p",
-    standard("log1p"),
     x=lambda g, x: g / (x + 1),
     floating=True,
     domain=both(-0.5, 2),
@@ -85,7 +81,6 @@ log1p = log1p_p.public
 
 log2_p = elementwise(
     "log2",
-    standard("log2"),
     x=lambda g, x: g / x * (1 / _LN2),
     floating=True,
     domain=both(0.5, 3),
@@ -99,7 +94,6 @@ log2 = log2_p.public
 
 log10_p = elementwise(
     "log10",
-    standard("log10"),
     x=lambda g, x: g / x * (1 / _LN10),
     floating=True,
     domain=both(0.5, 3),
@@ -215,7 +209,6 @@ xlog1py = xlog1py_p.public
 # -- powers and roots ------------------------------------------------------------------------------
 sqrt_p = elementwise(
     "sqrt",
-    standard("sqrt"),
     x=lambda g, out: g / out * 0.5,
     floating=True,
     domain=both(0.5, 3),
@@ -246,7 +239,6 @@ rsqrt = rsqrt_p.public
 
 square_p = elementwise(
     "square",
-    standard("square"),
     x=lambda g, x: g * (2 * x),
     domain=both(-2, 2),
     methods="square square_",
@@ -257,7 +249,6 @@ square = square_p.public
 
 reciprocal_p = elementwise(
     "reciprocal",
-    standard("reciprocal"),
     x=lambda g, out: -(g * out * out),
     floating=True,
     domain=both(0.5, 2),

@@ -18,7 +18,6 @@ from pullback.ops.samples import real, sample
 # -- of one argument -------------------------------------------------------------------------------
 gamma_p = from_scipy(
     "gamma",
-    "gamma",
     x=lambda g, x, out, xp: g * (out * op_for(xp, digamma_p)(x)),
     domain=real(0.5, 4),
     reference="math.gamma",
@@ -44,7 +43,6 @@ def _rgamma_slope(g: Any, x: Any, out: Any, xp: Any) -> Any:
 
 rgamma_p = from_scipy(
     "rgamma",
-    "rgamma",
     x=_rgamma_slope,
     domain=real(-2, 4),
     reference=(lambda math, x: 1 / math.gamma(x)),
@@ -58,7 +56,6 @@ rgamma = rgamma_p.public
 
 
 loggamma_p = from_scipy(
-    "loggamma",
     "loggamma",
     x=lambda g, x, xp: g * op_for(xp, digamma_p)(x),
     domain=real(0.5, 4),
@@ -133,8 +130,6 @@ def _turned(a: Any, b: Any, xp: Any) -> Any:
 
 betaln_p = from_scipy(
     "betaln",
-    "betaln",
-    inputs=("a", "b"),
     a=lambda g, a, b, xp: g * _turned(a, b, xp),
     b=lambda g, a, b, xp: g * _turned(b, a, xp),
     domain=real(0.5, 3),
@@ -153,8 +148,6 @@ betaln = betaln_p.public
 
 beta_p = from_scipy(
     "beta",
-    "beta",
-    inputs=("a", "b"),
     a=lambda g, a, b, out, xp: g * out * _turned(a, b, xp),
     b=lambda g, a, b, out, xp: g * out * _turned(b, a, xp),
     domain=real(0.5, 3),
@@ -169,7 +162,6 @@ beta = beta_p.public
 
 
 zeta_p: Primitive = from_scipy(
-    "zeta",
     "zeta",
     inputs=("s", "q"),
     q=lambda g, s, q, xp: -(g * s * op_for(xp, zeta_p)(s + 1, q)),

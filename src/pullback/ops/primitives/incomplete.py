@@ -39,8 +39,6 @@ def _by_a(a: Any, x: Any, xp: Any) -> Any:
 
 gammainc_p = from_scipy(
     "gammainc",
-    "gammainc",
-    inputs=("a", "x"),
     a=lambda g, a, x, xp: g * _by_a(a, x, xp),
     x=lambda g, a, x, xp: g * xp.exp(_log_density(a, x, xp)),
     domain=_SHAPES,
@@ -66,8 +64,6 @@ gammainc = igamma = gammainc_p.public
 
 gammaincc_p = from_scipy(
     "gammaincc",
-    "gammaincc",
-    inputs=("a", "x"),
     a=lambda g, a, x, xp: -g * _by_a(a, x, xp),
     x=lambda g, a, x, xp: -g * xp.exp(_log_density(a, x, xp)),
     domain=_SHAPES,
@@ -93,8 +89,6 @@ gammaincc = igammac = gammaincc_p.public
 
 gammaincinv_p = from_scipy(
     "gammaincinv",
-    "gammaincinv",
-    inputs=("a", "y"),
     a=lambda g, a, out, xp: -g * (_by_a(a, out, xp) * xp.exp(-_log_density(a, out, xp))),
     y=lambda g, a, out, xp: g * xp.exp(-_log_density(a, out, xp)),
     domain={"a": _SHAPES, "y": _PROBABILITY},
@@ -119,8 +113,6 @@ gammaincinv = gammaincinv_p.public
 
 gammainccinv_p = from_scipy(
     "gammainccinv",
-    "gammainccinv",
-    inputs=("a", "y"),
     a=lambda g, a, out, xp: -g * (_by_a(a, out, xp) * xp.exp(-_log_density(a, out, xp))),
     y=lambda g, a, out, xp: -g * xp.exp(-_log_density(a, out, xp)),
     domain={"a": _SHAPES, "y": _PROBABILITY},
@@ -155,8 +147,6 @@ def _inverse_by_shape(which: str, g: Any, a: Any, b: Any, x: Any, xp: Any) -> An
 
 betainc_p = from_scipy(
     "betainc",
-    "betainc",
-    inputs=("a", "b", "x"),
     a=lambda g, a, b, x, xp: g * _by_shape("a", a, b, x, xp),
     b=lambda g, a, b, x, xp: g * _by_shape("b", a, b, x, xp),
     x=lambda g, a, b, x, xp: g * xp.exp(_log_beta_density(a, b, x, xp)),
@@ -182,8 +172,6 @@ betainc = betainc_p.public
 
 betaincc_p = from_scipy(
     "betaincc",
-    "betaincc",
-    inputs=("a", "b", "x"),
     a=lambda g, a, b, x, xp: -g * _by_shape("a", a, b, x, xp),
     b=lambda g, a, b, x, xp: -g * _by_shape("b", a, b, x, xp),
     x=lambda g, a, b, x, xp: -g * xp.exp(_log_beta_density(a, b, x, xp)),
@@ -202,8 +190,6 @@ betaincc = betaincc_p.public
 
 betaincinv_p = from_scipy(
     "betaincinv",
-    "betaincinv",
-    inputs=("a", "b", "y"),
     a=lambda g, a, b, out, xp: _inverse_by_shape("a", g, a, b, out, xp),
     b=lambda g, a, b, out, xp: _inverse_by_shape("b", g, a, b, out, xp),
     y=lambda g, a, b, out, xp: g * xp.exp(-_log_beta_density(a, b, out, xp)),
@@ -249,8 +235,6 @@ def _by_df(df: Any, t: Any, xp: Any) -> Any:
 
 stdtr_p = from_scipy(
     "stdtr",
-    "stdtr",
-    inputs=("df", "t"),
     df=lambda g, df, t, xp: g * _by_df(df, t, xp),
     t=lambda g, df, t, xp: g * _student_density(df, t, xp),
     domain={"df": real(1, 5), "t": real(-2, 2)},
@@ -275,8 +259,6 @@ stdtr = stdtr_p.public
 
 stdtrit_p = from_scipy(
     "stdtrit",
-    "stdtrit",
-    inputs=("df", "p"),
     df=lambda g, df, out, xp: -g * (_by_df(df, out, xp) / _student_density(df, out, xp)),
     p=lambda g, df, out, xp: g / _student_density(df, out, xp),
     domain={"df": real(1, 5), "p": _PROBABILITY},
@@ -308,7 +290,6 @@ def _f_density(g: Any, dfn: Any, dfd: Any, x: Any, xp: Any) -> Any:
 
 
 fdtrc_p = from_scipy(
-    "fdtrc",
     "fdtrc",
     inputs=("dfn", "dfd", "x"),
     x=_f_density,

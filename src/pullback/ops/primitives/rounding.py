@@ -25,7 +25,6 @@ def _abs_rule(g: Any, x: Any, out: Any, xp: Any) -> Any:
 
 abs_p = elementwise(
     "abs",
-    standard("abs"),
     x=_abs_rule,
     holomorphic=False,
     domain=both(-2, 2, 0.0),
@@ -43,7 +42,6 @@ absolute = abs = abs_p.public
 
 sign_p = elementwise(
     "sign",
-    standard("sign"),
     x=lambda g, xp: xp.zeros_like(g),
     domain=real(-2, 2, 0.0),
     doc="Return the sign; its derivative is 0 everywhere.",

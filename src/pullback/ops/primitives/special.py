@@ -24,7 +24,6 @@ _ROOT_HALF = math.sqrt(0.5)
 # -- error functions -------------------------------------------------------------------------------
 erf_p = from_scipy(
     "erf",
-    "erf",
     x=lambda g, x, xp: g * (xp.exp(-(x * x)) * (2 / _ROOT_PI)),
     domain=real(-2, 2),
     reference="math.erf",
@@ -39,7 +38,6 @@ erf = erf_p.public
 
 
 erfc_p = from_scipy(
-    "erfc",
     "erfc",
     x=lambda g, x, xp: g * (xp.exp(-(x * x)) * (-2 / _ROOT_PI)),
     domain=real(-2, 2),
@@ -56,7 +54,6 @@ erfc = erfc_p.public
 
 erfcx_p = from_scipy(
     "erfcx",
-    "erfcx",
     x=lambda g, x, out: g * (x * out * 2 - 2 / _ROOT_PI),
     domain=real(-1, 2),
     reference=(lambda math, x: math.exp(x * x) * math.erfc(x)),
@@ -70,7 +67,6 @@ erfcx = erfcx_p.public
 
 
 erfinv_p = from_scipy(
-    "erfinv",
     "erfinv",
     x=lambda g, out, xp: g * (xp.exp(out * out) * (_ROOT_PI / 2)),
     domain=real(-0.8, 0.8),
@@ -86,7 +82,6 @@ erfinv = erfinv_p.public
 
 erfcinv_p = from_scipy(
     "erfcinv",
-    "erfcinv",
     x=lambda g, out, xp: g * (xp.exp(out * out) * (-_ROOT_PI / 2)),
     domain=real(0.2, 1.8),
     doc=documented(
@@ -100,7 +95,6 @@ erfcinv = erfcinv_p.public
 
 # -- the normal distribution -----------------------------------------------------------------------
 ndtr_p = from_scipy(
-    "ndtr",
     "ndtr",
     x=lambda g, x, xp: g * (xp.exp(x * x * -0.5) * (1 / _ROOT_2PI)),
     domain=real(-2, 2),
@@ -124,7 +118,6 @@ def _hazard(g: Any, x: Any, out: Any, xp: Any) -> Any:
 
 log_ndtr_p = from_scipy(
     "log_ndtr",
-    "log_ndtr",
     x=_hazard,
     domain=real(-2, 2),
     reference=(lambda math, x: math.log(math.erfc(-x / math.sqrt(2)) / 2)),
@@ -139,7 +132,6 @@ log_ndtr = log_ndtr_p.public
 
 ndtri_p = from_scipy(
     "ndtri",
-    "ndtri",
     x=lambda g, out, xp: g * (xp.exp(out * out * 0.5) * _ROOT_2PI),
     domain=real(0.1, 0.9),
     doc=documented(
@@ -153,7 +145,6 @@ ndtri = ndtri_p.public
 
 # -- entropy ---------------------------------------------------------------------------------------
 entr_p = from_scipy(
-    "entr",
     "entr",
     x=lambda g, x, xp: -g * (xp.log(x) + 1),
     domain=real(0.2, 3),
@@ -170,7 +161,6 @@ entr = entr_p.public
 # -- exponential integrals -------------------------------------------------------------------------
 exp1_p = from_scipy(
     "exp1",
-    "exp1",
     x=lambda g, x, xp: -g * xp.exp(-x) / x,
     domain=real(0.5, 3),
     doc=documented(
@@ -183,7 +173,6 @@ exp1 = exp1_p.public
 
 
 expi_p = from_scipy(
-    "expi",
     "expi",
     x=lambda g, x, xp: g * xp.exp(x) / x,
     domain=real(0.5, 3),

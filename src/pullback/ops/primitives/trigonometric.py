@@ -17,7 +17,6 @@ from pullback.ops.samples import both, real
 # -- circular --------------------------------------------------------------------------------------
 sin_p = elementwise(
     "sin",
-    standard("sin"),
     x=lambda g, x, xp: g * xp.cos(x),
     floating=True,
     domain=both(-2, 2),
@@ -33,7 +32,6 @@ sin = sin_p.public
 
 cos_p = elementwise(
     "cos",
-    standard("cos"),
     x=lambda g, x, xp: -(g * xp.sin(x)),
     floating=True,
     domain=both(-2, 2),
@@ -49,7 +47,6 @@ cos = cos_p.public
 
 tan_p = elementwise(
     "tan",
-    standard("tan"),
     x=lambda g, out: g * (1 + out * out),
     floating=True,
     domain=both(-1, 1),
@@ -65,7 +62,6 @@ tan = tan_p.public
 
 asin_p = elementwise(
     "asin",
-    standard("asin"),
     x=lambda g, x, xp: g / xp.sqrt((1 - x) * (1 + x)),
     floating=True,
     domain=both(-0.8, 0.8),
@@ -82,7 +78,6 @@ asin = arcsin = asin_p.public
 
 acos_p = elementwise(
     "acos",
-    standard("acos"),
     x=lambda g, x, xp: -(g / xp.sqrt((1 - x) * (1 + x))),
     floating=True,
     domain=both(-0.8, 0.8),
@@ -99,7 +94,6 @@ acos = arccos = acos_p.public
 
 atan_p = elementwise(
     "atan",
-    standard("atan"),
     x=lambda g, x: g / (x * x + 1),
     floating=True,
     domain=both(-0.8, 0.8),
@@ -117,7 +111,6 @@ atan = arctan = atan_p.public
 # -- hyperbolic ------------------------------------------------------------------------------------
 sinh_p = elementwise(
     "sinh",
-    standard("sinh"),
     x=lambda g, x, xp: g * xp.cosh(x),
     floating=True,
     domain=both(-2, 2),
@@ -133,7 +126,6 @@ sinh = sinh_p.public
 
 cosh_p = elementwise(
     "cosh",
-    standard("cosh"),
     x=lambda g, x, xp: g * xp.sinh(x),
     floating=True,
     domain=both(-2, 2),
@@ -149,7 +141,6 @@ cosh = cosh_p.public
 
 tanh_p = elementwise(
     "tanh",
-    standard("tanh"),
     x=lambda g, out: g * -(out * out - 1),
     floating=True,
     domain=both(-1, 1),
@@ -165,7 +156,6 @@ tanh = tanh_p.public
 
 asinh_p = elementwise(
     "asinh",
-    standard("asinh"),
     x=lambda g, x, xp: g / xp.sqrt(x * x + 1),
     floating=True,
     domain=both(-0.8, 0.8),
@@ -182,7 +172,6 @@ asinh = arcsinh = asinh_p.public
 
 acosh_p = elementwise(
     "acosh",
-    standard("acosh"),
     # Two roots: one of x * x - 1 is the other branch where the real part is negative.
     x=lambda g, x, xp: g / (xp.sqrt(x - 1) * xp.sqrt(x + 1)),
     floating=True,
@@ -200,7 +189,6 @@ acosh = arccosh = acosh_p.public
 
 atanh_p = elementwise(
     "atanh",
-    standard("atanh"),
     x=lambda g, x: g / ((1 - x) * (1 + x)),
     floating=True,
     domain=both(-0.8, 0.8),
