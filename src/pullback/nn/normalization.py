@@ -29,15 +29,16 @@ from pullback.ops.samples import real, sample
 
 
 # -- arguments -------------------------------------------------------------------------------------
-def _needs_vector(op: str, name: str, x: Any, count: int, input: Any) -> None:
-    """Raise where `x` is given and has not one number a channel."""
-    if x is None:
-        return
-    needs_tensor(op, x, name)
-    if tuple(x.shape) != (count,):
-        required = f"a {name} of shape ({count},), one number a channel, required"
-        came = str(tuple(x.shape))
-        raise ShapeError(compose(op, required, came, ("input", input), (name, x)))
+def _needs_vectors(op: str, input: Any, count: int, **vectors: Any) -> None:
+    """Raise where a vector is not None and has not one number a channel."""
+    for name, x in vectors.items():
+        if x is None:
+            continue
+        needs_tensor(op, x, name)
+        if tuple(x.shape) != (count,):
+            required = f"a {name} of shape ({count},), one number a channel, required"
+            came = str(tuple(x.shape))
+            raise ShapeError(compose(op, required, came, ("input", input), (name, x)))
 
 
 def _needs_channels(op: str, input: Any, least: int = 2) -> int:
@@ -273,10 +274,8 @@ def batch_norm(
     op = "batch_norm"
     count = _needs_channels(op, input)
     _needs_eps(op, eps)
-    vectors = (running_mean, running_var, weight, bias)
-    names = ("running_mean", "running_var", "weight", "bias")
-    for name, x in zip(names, vectors, strict=True):
-        _needs_vector(op, name, x, count, input)
+    statistics = {"running_mean": running_mean, "running_var": running_var}
+    _needs_vectors(op, input, count, **statistics, weight=weight, bias=bias)
     if training:
         axes = (0, *range(2, len(input.shape)))
         if math.prod(input.shape[i] for i in axes) < 2:
@@ -329,14 +328,12 @@ def instance_norm(
     """
     op = "instance_norm"
     if not use_input_stats:
-        statistics = (running_mean, running_var, weight, bias)
-        return batch_norm(input, *statistics, training=False, eps=eps)
+        parameters = (running_mean, running_var, weight, bias)
+        return batch_norm(input, *parameters, training=False, eps=eps)
     count = _needs_channels(op, input, least=3)
     _needs_eps(op, eps)
-    vectors = (running_mean, running_var, weight, bias)
-    names = ("running_mean", "running_var", "weight", "bias")
-    for name, x in zip(names, vectors, strict=True):
-        _needs_vector(op, name, x, count, input)
+    statistics = {"running_mean": running_mean, "running_var": running_var}
+    _needs_vectors(op, input, count, **statistics, weight=weight, bias=bias)
     axes = tuple(range(2, len(input.shape)))
     _follow(op, input, axes, momentum, running_mean, running_var)
     return _affine(_standardized(input, axes, eps), weight, bias)
@@ -380,8 +377,7 @@ def group_norm(
     op = "group_norm"
     count = _needs_channels(op, input)
     _needs_eps(op, eps)
-    _needs_vector(op, "weight", weight, count, input)
-    _needs_vector(op, "bias", bias, count, input)
+    _needs_vectors(op, input, count, weight=weight, bias=bias)
     if num_groups < 1 or count % num_groups:
         required = f"groups that divide {count} channels required"
         raise ShapeError(compose(op, required, str(num_groups), ("input", input)))
