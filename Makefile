@@ -76,6 +76,7 @@ bench: $(VENV)/.installed-peers
 	$(BIN)/python bench/mix.py
 	$(BIN)/python bench/objects.py
 	$(BIN)/python bench/programs.py
+	$(BIN)/python bench/models.py
 	$(BIN)/python bench/transforms.py
 	$(BIN)/python bench/ops.py
 	$(BIN)/python bench/check.py

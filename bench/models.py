@@ -1,0 +1,110 @@
+"""The training of the examples' models to their stated loss: pullback beside PyTorch.
+
+One thread on one CPU. Both libraries begin with the same values and see the same data; ten steps
+of one take turns with ten of the other, in alternating order, until the training is complete. The
+losses of the first step are compared, and both must reach the loss that the example states.
+Ratios are of the time of all steps.
+
+    python bench/models.py [--only transformer] [--rounds N] [--processes N] [--json]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import statistics
+import sys
+from typing import Any
+
+import _timing
+import numpy as np
+import torch
+from _models import SEED, TRAININGS, Training, stepper
+
+import pullback as pb
+
+torch.set_num_threads(1)
+
+TURN = 10  # steps
+PARTS = ("forward", "backward", "update")
+
+
+def train(training: Training, rounds: int) -> dict[str, Any]:
+    """Train in both libraries, so often; return the seconds of each part and the last losses."""
+    seconds = {pb: np.zeros(len(PARTS)), torch: np.zeros(len(PARTS))}
+    for number in range(rounds):
+        pb.manual_seed(SEED + number)
+        torch.manual_seed(SEED + number)
+        models = training.models()
+        steps = {lib: stepper(training, lib, model) for lib, model in models.items()}
+        losses: dict[Any, list[float]] = {lib: [] for lib in steps}
+        for turn in range(0, training.steps, TURN):
+            order = steps if (turn // TURN + number) % 2 else reversed(steps)
+            for lib in order:
+                for _ in range(min(TURN, training.steps - turn)):
+                    loss, marks = steps[lib]()
+                    losses[lib].append(loss)
+                    seconds[lib] += np.diff(marks)
+        compare(training, losses)
+    ours, theirs = seconds[pb], seconds[torch]
+    last = {lib: statistics.fmean(values[-training.averaged :]) for lib, values in losses.items()}
+    return {
+        "name": training.name,
+        "seconds": float(ours.sum()) / rounds,
+        "ms": float(ours.sum()) * 1e3 / rounds / training.steps,
+        "ratio": float(ours.sum() / theirs.sum()),
+        **{part: float(ratio) for part, ratio in zip(PARTS, ours / theirs, strict=True)},
+        "loss": last[pb],
+        "torch_loss": last[torch],
+        "required_loss": training.required_loss,
+    }
+
+
+def compare(training: Training, losses: dict[Any, list[float]]) -> None:
+    """Exit where the first losses differ, or a last one is above what the example states."""
+    first, theirs = (values[0] for values in losses.values())
+    if not math.isclose(first, theirs, rel_tol=training.tolerance):
+        sys.exit(f"{training.name}: the first loss is {first}, torch's is {theirs}")
+    for lib, values in losses.items():
+        last = statistics.fmean(values[-training.averaged :])
+        if not last <= training.required_loss:
+            sys.exit(f"{training.name}: the last loss in {lib.__name__} is {last}")
+
+
+def measure(options: argparse.Namespace) -> list[dict[str, Any]]:
+    names = [training.name for training in TRAININGS]
+    only = options.only.split(",") if options.only else names
+    if unknown := set(only) - set(names):
+        sys.exit(f"no such training: {', '.join(sorted(unknown))}")
+    return [train(t, options.rounds) for t in TRAININGS if t.name in only]
+
+
+def print_table(results: list[dict[str, Any]], options: argparse.Namespace) -> None:
+    print(
+        f"Trainings: pullback beside torch {torch.__version__}, numpy {np.__version__}; one "
+        f"thread, {options.rounds} round(s), {options.processes} process(es).\n"
+        "Ratios: pullback's time by torch's, of all steps and of their parts.\n"
+    )
+    heads = ("s", "ms/step", "/torch", *PARTS, "loss", "torch's", "stated")
+    print(f"{'training':14}" + "".join(f"{head:>10}" for head in heads))
+    for r in results:
+        figures = (r["seconds"], r["ms"], r["ratio"], *(r[part] for part in PARTS))
+        losses = (r["loss"], r["torch_loss"], r["required_loss"])
+        print(f"{r['name']:14}" + "".join(_timing.shown(x, 10) for x in (*figures, *losses)))
+
+
+def main() -> None:
+    parser = _timing.parser(__doc__, rounds=1)
+    parser.add_argument("--only", metavar="NAMES", help="some trainings, separated by commas")
+    options = parser.parse_args()
+    _timing.pin()
+    results = _timing.measured(measure, options)
+    if options.json:
+        print(json.dumps(results, indent=2))
+    else:
+        print_table(results, options)
+
+
+if __name__ == "__main__":
+    main()
