@@ -13,8 +13,10 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import operator
 import statistics
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import _timing
@@ -31,30 +33,31 @@ PARTS = ("forward", "backward", "update")
 
 
 def train(training: Training, rounds: int) -> dict[str, Any]:
-    """Train in both libraries, so often; return the seconds of each part and the last losses."""
-    seconds = {pb: np.zeros(len(PARTS)), torch: np.zeros(len(PARTS))}
+    """Train in both libraries, so often; return medians of the turns, and the last losses."""
+    times: dict[str, list[np.ndarray]] = {"pullback": [], "torch": []}
     for number in range(rounds):
         pb.manual_seed(SEED + number)
         torch.manual_seed(SEED + number)
-        models = training.models()
-        steps = {lib: stepper(training, lib, model) for lib, model in models.items()}
+        steps = {lib: stepper(training, lib, model) for lib, model in training.models().items()}
         losses: dict[Any, list[float]] = {lib: [] for lib in steps}
         for turn in range(0, training.steps, TURN):
-            order = steps if (turn // TURN + number) % 2 else reversed(steps)
-            for lib in order:
-                for _ in range(min(TURN, training.steps - turn)):
-                    loss, marks = steps[lib]()
-                    losses[lib].append(loss)
-                    seconds[lib] += np.diff(marks)
+            for lib in steps if turn // TURN % 2 else reversed(steps):
+                done = [steps[lib]() for _ in range(min(TURN, training.steps - turn))]
+                losses[lib] += [loss for loss, _ in done]
+                times[lib.__name__].append(np.sum([np.diff(marks) for _, marks in done], axis=0))
         compare(training, losses)
-    ours, theirs = seconds[pb], seconds[torch]
+
+    def ratio(seconds: Callable[[np.ndarray], float]) -> float | None:
+        of_turns = {name: [*map(seconds, turns)] for name, turns in times.items()}
+        return _timing.ratio(of_turns, "pullback", "torch")
+
     last = {lib: statistics.fmean(values[-training.averaged :]) for lib, values in losses.items()}
     return {
         "name": training.name,
-        "seconds": float(ours.sum()) / rounds,
-        "ms": float(ours.sum()) * 1e3 / rounds / training.steps,
-        "ratio": float(ours.sum() / theirs.sum()),
-        **{part: float(ratio) for part, ratio in zip(PARTS, ours / theirs, strict=True)},
+        "seconds": float(np.sum(times["pullback"])) / rounds,
+        "torch_seconds": float(np.sum(times["torch"])) / rounds,
+        "ratio": ratio(np.sum),
+        **{part: ratio(operator.itemgetter(i)) for i, part in enumerate(PARTS)},
         "loss": last[pb],
         "torch_loss": last[torch],
         "required_loss": training.required_loss,
@@ -84,12 +87,12 @@ def print_table(results: list[dict[str, Any]], options: argparse.Namespace) -> N
     print(
         f"Trainings: pullback beside torch {torch.__version__}, numpy {np.__version__}; one "
         f"thread, {options.rounds} round(s), {options.processes} process(es).\n"
-        "Ratios: pullback's time by torch's, of all steps and of their parts.\n"
+        "Ratios: pullback's time by torch's, of whole steps and of their parts, medians.\n"
     )
-    heads = ("s", "ms/step", "/torch", *PARTS, "loss", "torch's", "stated")
+    heads = ("s", "torch's", "ratio", *PARTS, "loss", "torch's", "stated")
     print(f"{'training':14}" + "".join(f"{head:>10}" for head in heads))
     for r in results:
-        figures = (r["seconds"], r["ms"], r["ratio"], *(r[part] for part in PARTS))
+        figures = (r["seconds"], r["torch_seconds"], r["ratio"], *(r[part] for part in PARTS))
         losses = (r["loss"], r["torch_loss"], r["required_loss"])
         print(f"{r['name']:14}" + "".join(_timing.shown(x, 10) for x in (*figures, *losses)))
 
