@@ -63,7 +63,7 @@ def clip_grad_norm_(
     if not grads:
         return tensor(0.0)
     with no_grad():
-        norms = [vector_norm(g.detach(), ord=norm_type) for g in grads]
+        norms = [vector_norm(g, ord=norm_type) for g in grads]
         total = vector_norm(stack(norms), ord=norm_type)
         if error_if_nonfinite and not bool(total.isfinite()):
             raise GradientError(

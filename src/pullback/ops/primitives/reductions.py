@@ -455,6 +455,18 @@ def _vector_norm(
     return norm if keepdims else xp.reshape(norm, reduced_shape(norm.shape, axis))
 
 
+class _Squares(dict[Any, float]):
+    """By dtype: the least sum of squares of which underflow took nothing that counts."""
+
+    def __missing__(self, dtype: Any) -> float:
+        limits = _of_numpy.finfo(dtype)
+        self[dtype] = least = float(limits.smallest_normal) / float(limits.eps)
+        return least
+
+
+_SQUARES = _Squares()
+
+
 def _is_out_of_range(norm: Any, ord: float) -> bool:
     """Return whether the powers that a norm is the root of may have overflowed or underflowed."""
     values = all_values(norm)
@@ -465,9 +477,16 @@ def _is_out_of_range(norm: Any, ord: float) -> bool:
 
 
 def _vector_norm_numpy(x: Any, *, axis: Any, keepdims: bool, ord: Any, least: float) -> Any:
-    # NumPy adds one by one here, whatever the axis.
-    if not x.size or not x.shape or axis is None or axis == () or ord.__class__ is bool:
+    if not x.size or not x.shape or axis == () or ord.__class__ is bool:
         raise TypeError
+    if axis is None:
+        if ord != 2 or keepdims or least:
+            raise TypeError
+        square = _of_numpy.vdot(x, x).real
+        if not _SQUARES[x.dtype] <= square < _INF:
+            raise TypeError
+        return _of_numpy.sqrt(square)
+    # NumPy adds one by one here, whatever the axis.
     if ord == 2:
         norm = _of_numpy.sqrt(add_up(x * x, axis, keepdims))
         if _is_out_of_range(norm, 2):
