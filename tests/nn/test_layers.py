@@ -89,6 +89,18 @@ def test_lstm_of_no_batch_is_that_of_a_batch_of_one(batch_first):
     np.testing.assert_allclose([h.tolist(), c.tolist()], [hs[:, 0].tolist(), cs[:, 0].tolist()])
 
 
+@pytest.mark.parametrize("bias", [False, True])
+def test_multihead_attention_of_one_tensor_is_that_of_three_equal_ones(bias):
+    layer = built("MultiheadAttention", (6, 2), {"bias": bias})
+    leaves = (pb.tensor(np.random.default_rng(0).standard_normal((4, 2, 6)), requires_grad=True),)
+    leaves += tuple(layer.parameters())
+    one, weights = layer(*leaves[:1] * 3)
+    three, of_three = layer(leaves[0], leaves[0] + 0, leaves[0] + 0)
+    np.testing.assert_allclose(one.tolist(), three.tolist())
+    np.testing.assert_allclose(weights.tolist(), of_three.tolist())
+    assert pb.check.gradcheck(lambda x, *_: layer(x, x, x)[0], leaves)
+
+
 X = pb.ones((2, 3))
 WRONG = {
     "Conv1d: channels that 2 groups divide required, got 3 and 4": lambda: pb.nn.Conv1d(
@@ -106,6 +118,7 @@ WRONG = {
     ),
     r"GRU: states of shape \(1, 4\) required, got \(2, 3\)": lambda: pb.nn.GRU(3, 4)(X, X),
     "GRU: an input of 2 or 3 dimensions, the last of 5, required": lambda: pb.nn.GRU(5, 4)(X),
+    "LSTM: a sequence of at least 1 step required, got 0": lambda: pb.nn.LSTM(3, 4)(X[:0]),
     "MultiheadAttention: an embed_dim that num_heads divides required, got 5 and 2": (
         lambda: pb.nn.MultiheadAttention(5, 2)
     ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Any
 
 from pullback.core.tensor.tensor import Tensor
@@ -122,12 +123,7 @@ class MultiheadAttention(Module):
         tuple of (Tensor, Tensor or None)
         """
         batched = self._check(query, key, value)
-        q, k, v = (self._batch(x, batched) for x in (query, key, value))
-        biases = [None] * 3 if self.in_proj_bias is None else self.in_proj_bias.chunk(3, 0)
-        q, k, v = (
-            self._split(F.linear(x, w, b))
-            for x, w, b in zip((q, k, v), self._weights(), biases, strict=True)
-        )
+        q, k, v = (self._split(x) for x in self._projected(query, key, value, batched))
         mask = self._mask(key_padding_mask, attn_mask, q.shape[0], batched)
         p = self.dropout if self.training else 0.0
         weights = None
@@ -157,6 +153,17 @@ class MultiheadAttention(Module):
                     compose("MultiheadAttention", required, str(tuple(x.shape)), (name, x))
                 )
         return bool(query.ndim == 3)
+
+    def _projected(self, query: Any, key: Any, value: Any, batched: bool) -> Iterable[Tensor]:
+        """Return queries, keys and values times their weights: of one tensor, by one product."""
+        weight, bias = self.in_proj_weight, self.in_proj_bias
+        if query is key is value and weight is not None:
+            return F.linear(self._batch(query, batched), weight, bias).chunk(3, -1)
+        biases = [None] * 3 if bias is None else bias.chunk(3, 0)
+        return (
+            F.linear(self._batch(x, batched), w, b)
+            for x, w, b in zip((query, key, value), self._weights(), biases, strict=True)
+        )
 
     def _batch(self, x: Any, batched: bool) -> Any:
         """Return an argument as (N, L, E)."""
