@@ -188,7 +188,7 @@ def test_a_python_number_gives_what_a_tensor_without_dimensions_gives(case, trac
 # -- what is kept ---------------------------------------------------------------------------------
 def named_by_rules(case, tracked):
     """Return what the rules of the tracked inputs name, read off their signatures."""
-    rules = [case.op.declared.get(case.op.inputs[i]) for i in tracked]
+    rules = [case.op.vjp_all, *(case.op.declared.get(case.op.inputs[i]) for i in tracked)]
     named = {name for rule in rules if rule for name in inspect.signature(rule).parameters}
     return named - {"g"}  # always the gradient, also where an input has that name
 

@@ -1,4 +1,4 @@
-"""Reference values of attention, resampling and further pooling, by plain formulas."""
+"""Reference values of attention, recurrence, resampling and further pooling, by plain formulas."""
 
 import math
 
@@ -184,7 +184,20 @@ def _istft(x, window, n_fft, hop_length, length=None, normalized=False, **more):
     return (total / envelope)[..., n_fft // 2 : end]
 
 
+def _lstm(x, weight, h, c):
+    hs, cs = [], []
+    for products in x:
+        i, f, g, o = np.split(products + h @ weight.T, 4, axis=-1)
+        i, f, o = (1 / (1 + np.exp(-gate)) for gate in (i, f, o))
+        c = f * c + i * np.tanh(g)
+        h = o * np.tanh(c)
+        hs.append(h)
+        cs.append(c)
+    return np.stack(hs), np.stack(cs)
+
+
 REFERENCES = {
+    "lstm": _lstm,
     "scaled_dot_product_attention": _attention,
     "interpolate": _interpolate,
     "affine_grid": _affine_grid,

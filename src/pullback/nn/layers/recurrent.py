@@ -1,7 +1,8 @@
 """Recurrent layers: LSTM, GRU and RNN, their cells, and layers of these over sequences.
 
-Owns the cells' formulas, each once, and the loop over steps, layers and directions. The inputs of
-all steps are multiplied at once; a step multiplies the state alone.
+Owns the formulas of GRU and RNN, each once, and the loops over steps, layers and directions; the
+steps of an LSTM are one operation. The inputs of all steps are multiplied at once; a step
+multiplies the state alone.
 """
 
 from __future__ import annotations
@@ -19,18 +20,13 @@ from pullback.ops.declare import needs_tensor
 from pullback.ops.functions.creation import zeros
 from pullback.ops.functions.joining import cat, stack
 from pullback.ops.primitives.activations import relu, sigmoid
+from pullback.ops.primitives.recurrent import lstm_p
 from pullback.ops.primitives.trigonometric import tanh
 
 State = tuple[Tensor, ...]
 
 
 # -- one step: the new state from the products with the input and with the state -------------------
-def _lstm(by_input: Tensor, by_state: Tensor, state: State) -> State:
-    i, f, g, o = (by_input + by_state).chunk(4, -1)
-    c = sigmoid(f) * state[1] + sigmoid(i) * tanh(g)
-    return sigmoid(o) * tanh(c), c
-
-
 def _gru(by_input: Tensor, by_state: Tensor, state: State) -> State:
     (r, z, n), (hr, hz, hn) = by_input.chunk(3, -1), by_state.chunk(3, -1)
     update = sigmoid(z + hz)
@@ -81,6 +77,16 @@ class _Recurrent(Module):
         names = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
         return [getattr(self, f"{name}{suffix}") for name in names]
 
+    def _steps(self, x: Tensor, state: State, suffix: str, reverse: bool) -> tuple[Tensor, State]:
+        """Return the states h of one direction of one layer at each step, and its last state."""
+        w_ih, w_hh, b_ih, b_hh = self._of(suffix)
+        by_input = F.linear(x, w_ih, b_ih).unbind(0)
+        outputs = []
+        for products in reversed(by_input) if reverse else by_input:
+            state = self._step(products, F.linear(state[0], w_hh, b_hh), state)
+            outputs.append(state[0])
+        return stack(outputs[::-1] if reverse else outputs), state
+
     def _start(self, hx: Any, shape: tuple[int, ...], input: Tensor) -> State:
         """Return the first state, zeros where none is given, after looking at its shape."""
         if hx is None:
@@ -96,6 +102,16 @@ class _Recurrent(Module):
                 required = f"states of shape {shape} required"
                 raise ShapeError(compose(name, required, str(tuple(each.shape)), ("hx", each)))
         return tuple(state)
+
+
+class _LSTM(_Recurrent):
+    _gates, _states = 4, 2
+
+    def _steps(self, x: Tensor, state: State, suffix: str, reverse: bool) -> tuple[Tensor, State]:
+        w_ih, w_hh, b_ih, b_hh = self._of(suffix)
+        products = F.linear(x, w_ih, b_ih if b_hh is None else b_ih + b_hh)
+        hs, cs = lstm_p.public(products.flip(0) if reverse else products, w_hh, *state)
+        return hs.flip(0) if reverse else hs, (hs[-1], cs[-1])
 
 
 # -- cells -----------------------------------------------------------------------------------------
@@ -116,9 +132,7 @@ class _Cell(_Recurrent):
         """Return the new state: h, or (h, c)."""
         needs_tensor(type(self).__name__, input, "input")
         state = self._start(hx, (*input.shape[:-1], self.hidden_size), input)
-        w_ih, w_hh, b_ih, b_hh = self._of("")
-        products = F.linear(input, w_ih, b_ih), F.linear(state[0], w_hh, b_hh)
-        new = self._step(*products, state)
+        new = self._steps(input.unsqueeze(0), state, "", False)[1]
         return new if self._states > 1 else new[0]
 
     def extra_repr(self) -> str:
@@ -126,7 +140,7 @@ class _Cell(_Recurrent):
         return f"{self.input_size}, {self.hidden_size}"
 
 
-class LSTMCell(_Cell):
+class LSTMCell(_LSTM, _Cell):
     """One step of an LSTM: Hochreiter, Schmidhuber (1997), with a forget gate.
 
     ``i, f, g, o = W_ih x + b_ih + W_hh h + b_hh``; ``c = sigmoid(f) c + sigmoid(i) tanh(g)``,
@@ -145,8 +159,6 @@ class LSTMCell(_Cell):
     >>> h.shape, c.shape
     ((5, 3), (5, 3))
     """
-
-    _gates, _states, _step = 4, 2, staticmethod(_lstm)
 
 
 class GRUCell(_Cell):
@@ -253,6 +265,9 @@ class _Layers(_Recurrent):
             raise ShapeError(compose(name, required, str(tuple(input.shape)), ("input", input)))
         x = input if input.ndim == 3 else input.unsqueeze(1)
         x = x.transpose(0, 1) if self.batch_first and input.ndim == 3 else x
+        if not x.shape[0]:
+            required = "a sequence of at least 1 step required"
+            raise ShapeError(compose(name, required, "0", ("input", input)))
         count = self.num_layers * (2 if self.bidirectional else 1)
         lead = (count, x.shape[1]) if input.ndim == 3 else (count,)
         start = self._start(hx, (*lead, self.hidden_size), x)
@@ -273,21 +288,11 @@ class _Layers(_Recurrent):
             outputs = []
             for direction, suffix in enumerate(suffixes):
                 i = next(number)
-                h, state = self._along(x, tuple(s[i] for s in start), suffix, bool(direction))
+                h, state = self._steps(x, tuple(s[i] for s in start), suffix, bool(direction))
                 outputs.append(h)
                 last.append(state)
             x = cat(outputs, -1) if len(outputs) > 1 else outputs[0]
         return x, tuple(stack(each) for each in zip(*last, strict=True))
-
-    def _along(self, x: Tensor, state: State, suffix: str, reverse: bool) -> tuple[Tensor, State]:
-        """Return the states h of one direction of one layer at each step, and its last state."""
-        w_ih, w_hh, b_ih, b_hh = self._of(suffix)
-        by_input = F.linear(x, w_ih, b_ih).unbind(0)
-        outputs = []
-        for products in reversed(by_input) if reverse else by_input:
-            state = self._step(products, F.linear(state[0], w_hh, b_hh), state)
-            outputs.append(state[0])
-        return stack(outputs[::-1] if reverse else outputs), state
 
     def extra_repr(self) -> str:
         """Return the settings."""
@@ -296,7 +301,7 @@ class _Layers(_Recurrent):
         return f"{self.input_size}, {self.hidden_size}{layers}{both}"
 
 
-class LSTM(_Layers):
+class LSTM(_LSTM, _Layers):
     """LSTMs over sequences; `LSTMCell` is one step.
 
     Parameters
@@ -321,8 +326,6 @@ class LSTM(_Layers):
     >>> output.shape, h.shape
     ((7, 5, 6), (2, 5, 3))
     """
-
-    _gates, _states, _step = 4, 2, staticmethod(_lstm)
 
 
 class GRU(_Layers):

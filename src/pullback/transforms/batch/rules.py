@@ -276,6 +276,16 @@ def _linear(call: BatchedCall) -> Any:
     return product.reshape((call.size, *lead, weight.shape[-2]))
 
 
+@_rule("steps")
+def _steps(call: BatchedCall) -> Any:
+    """Run sequences of several samples side by side, where they have one weight."""
+    if call.batched[1]:
+        return NotImplemented
+    x, _, *states = call.whole()
+    x = call.xp.moveaxis(x, 0, 1)
+    return [call.xp.moveaxis(r, 1, 0) for r in call.results(x, call.tensors[1], *states)]
+
+
 @_rule("contract")
 def _contract(call: BatchedCall) -> Any:
     *inputs, out = call.settings["labels"]
