@@ -1,8 +1,7 @@
 """Recurrent layers: LSTM, GRU and RNN, their cells, and layers of these over sequences.
 
-Owns the formulas of GRU and RNN, each once, and the loops over steps, layers and directions; the
-steps of an LSTM are one operation. The inputs of all steps are multiplied at once; a step
-multiplies the state alone.
+Owns the cells' formulas and the loops over steps, layers and directions; all steps of an LSTM are
+one operation. The inputs of all steps are multiplied at once; a step multiplies the state alone.
 """
 
 from __future__ import annotations
@@ -27,6 +26,12 @@ State = tuple[Tensor, ...]
 
 
 # -- one step: the new state from the products with the input and with the state -------------------
+def _lstm(by_input: Tensor, by_state: Tensor, state: State) -> State:
+    i, f, g, o = (by_input + by_state).chunk(4, -1)
+    c = sigmoid(f) * state[1] + sigmoid(i) * tanh(g)
+    return sigmoid(o) * tanh(c), c
+
+
 def _gru(by_input: Tensor, by_state: Tensor, state: State) -> State:
     (r, z, n), (hr, hz, hn) = by_input.chunk(3, -1), by_state.chunk(3, -1)
     update = sigmoid(z + hz)
@@ -77,16 +82,6 @@ class _Recurrent(Module):
         names = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
         return [getattr(self, f"{name}{suffix}") for name in names]
 
-    def _steps(self, x: Tensor, state: State, suffix: str, reverse: bool) -> tuple[Tensor, State]:
-        """Return the states h of one direction of one layer at each step, and its last state."""
-        w_ih, w_hh, b_ih, b_hh = self._of(suffix)
-        by_input = F.linear(x, w_ih, b_ih).unbind(0)
-        outputs = []
-        for products in reversed(by_input) if reverse else by_input:
-            state = self._step(products, F.linear(state[0], w_hh, b_hh), state)
-            outputs.append(state[0])
-        return stack(outputs[::-1] if reverse else outputs), state
-
     def _start(self, hx: Any, shape: tuple[int, ...], input: Tensor) -> State:
         """Return the first state, zeros where none is given, after looking at its shape."""
         if hx is None:
@@ -102,16 +97,6 @@ class _Recurrent(Module):
                 required = f"states of shape {shape} required"
                 raise ShapeError(compose(name, required, str(tuple(each.shape)), ("hx", each)))
         return tuple(state)
-
-
-class _LSTM(_Recurrent):
-    _gates, _states = 4, 2
-
-    def _steps(self, x: Tensor, state: State, suffix: str, reverse: bool) -> tuple[Tensor, State]:
-        w_ih, w_hh, b_ih, b_hh = self._of(suffix)
-        products = F.linear(x, w_ih, b_ih if b_hh is None else b_ih + b_hh)
-        hs, cs = lstm_p.public(products.flip(0) if reverse else products, w_hh, *state)
-        return hs.flip(0) if reverse else hs, (hs[-1], cs[-1])
 
 
 # -- cells -----------------------------------------------------------------------------------------
@@ -132,7 +117,9 @@ class _Cell(_Recurrent):
         """Return the new state: h, or (h, c)."""
         needs_tensor(type(self).__name__, input, "input")
         state = self._start(hx, (*input.shape[:-1], self.hidden_size), input)
-        new = self._steps(input.unsqueeze(0), state, "", False)[1]
+        w_ih, w_hh, b_ih, b_hh = self._of("")
+        products = F.linear(input, w_ih, b_ih), F.linear(state[0], w_hh, b_hh)
+        new = self._step(*products, state)
         return new if self._states > 1 else new[0]
 
     def extra_repr(self) -> str:
@@ -140,7 +127,7 @@ class _Cell(_Recurrent):
         return f"{self.input_size}, {self.hidden_size}"
 
 
-class LSTMCell(_LSTM, _Cell):
+class LSTMCell(_Cell):
     """One step of an LSTM: Hochreiter, Schmidhuber (1997), with a forget gate.
 
     ``i, f, g, o = W_ih x + b_ih + W_hh h + b_hh``; ``c = sigmoid(f) c + sigmoid(i) tanh(g)``,
@@ -159,6 +146,8 @@ class LSTMCell(_LSTM, _Cell):
     >>> h.shape, c.shape
     ((5, 3), (5, 3))
     """
+
+    _gates, _states, _step = 4, 2, staticmethod(_lstm)
 
 
 class GRUCell(_Cell):
@@ -288,11 +277,21 @@ class _Layers(_Recurrent):
             outputs = []
             for direction, suffix in enumerate(suffixes):
                 i = next(number)
-                h, state = self._steps(x, tuple(s[i] for s in start), suffix, bool(direction))
+                h, state = self._along(x, tuple(s[i] for s in start), suffix, bool(direction))
                 outputs.append(h)
                 last.append(state)
             x = cat(outputs, -1) if len(outputs) > 1 else outputs[0]
         return x, tuple(stack(each) for each in zip(*last, strict=True))
+
+    def _along(self, x: Tensor, state: State, suffix: str, reverse: bool) -> tuple[Tensor, State]:
+        """Return the states h of one direction of one layer at each step, and its last state."""
+        w_ih, w_hh, b_ih, b_hh = self._of(suffix)
+        by_input = F.linear(x, w_ih, b_ih).unbind(0)
+        outputs = []
+        for products in reversed(by_input) if reverse else by_input:
+            state = self._step(products, F.linear(state[0], w_hh, b_hh), state)
+            outputs.append(state[0])
+        return stack(outputs[::-1] if reverse else outputs), state
 
     def extra_repr(self) -> str:
         """Return the settings."""
@@ -301,7 +300,7 @@ class _Layers(_Recurrent):
         return f"{self.input_size}, {self.hidden_size}{layers}{both}"
 
 
-class LSTM(_LSTM, _Layers):
+class LSTM(_Layers):
     """LSTMs over sequences; `LSTMCell` is one step.
 
     Parameters
@@ -326,6 +325,14 @@ class LSTM(_LSTM, _Layers):
     >>> output.shape, h.shape
     ((7, 5, 6), (2, 5, 3))
     """
+
+    _gates, _states = 4, 2
+
+    def _along(self, x: Tensor, state: State, suffix: str, reverse: bool) -> tuple[Tensor, State]:
+        w_ih, w_hh, b_ih, b_hh = self._of(suffix)
+        products = F.linear(x, w_ih, b_ih if b_hh is None else b_ih + b_hh)
+        hs, cs = lstm_p.public(products.flip(0) if reverse else products, w_hh, *state)
+        return hs.flip(0) if reverse else hs, (hs[-1], cs[-1])
 
 
 class GRU(_Layers):
