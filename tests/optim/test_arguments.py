@@ -70,3 +70,11 @@ def test_load_state_dict_of_other_shapes_lists_all_of_them_and_loads_nothing():
     assert "momentum_buffer of parameter 2: (1, 4) for (4,)" in str(raised.value)
     for i, entry in target.state_dict()["state"].items():
         assert entry["momentum_buffer"].tolist() == before["state"][i]["momentum_buffer"].tolist()
+
+
+def test_an_optimizer_of_ones_own_may_take_any_option():
+    class Own(SGD):
+        def __init__(self, params, **options):
+            super().__init__(params, lr=options["rate"])
+
+    assert Own([leaf([1.0])], rate=0.5).param_groups[0]["lr"] == 0.5

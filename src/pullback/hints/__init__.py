@@ -10,7 +10,7 @@ import importlib
 from collections.abc import Callable, Iterable
 from typing import Any
 
-__all__ = ["JOINED", "absent", "call_of", "explain", "here", "way_out"]
+__all__ = ["JOINED", "absent", "call_of", "explain", "here", "option_of", "way_out"]
 
 
 # What makes one tensor of tracked values, where an array was asked for.
@@ -55,6 +55,12 @@ def explain(error: BaseException, kind: type) -> None:
 def call_of(function: Callable[..., Any], keywords: Iterable[str]) -> str:
     """Return how a function that makes a tensor is called, for a call that does not fit it."""
     result: str = _module("calls").call_of(function, keywords)
+    return result
+
+
+def option_of(name: str) -> str:
+    """Return what does the work of an option that optimizers do not have; "" if unknown."""
+    result: str = _module("calls").option_of(name)
     return result
 
 

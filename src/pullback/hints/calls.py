@@ -6,9 +6,24 @@ import inspect
 from collections.abc import Callable, Iterable
 from typing import Any
 
-__all__ = ["call_of"]
+__all__ = ["call_of", "option_of"]
 
 _SIZES = {"size", "shape", "sizes", "dim", "dims"}
+
+
+# Options of PyTorch's optimizers that ours have not.
+_OPTIONS = {
+    "decoupled_weight_decay": "pb.optim.AdamW",
+    **dict.fromkeys(
+        ("foreach", "fused", "capturable", "differentiable"),
+        "leave it out: a step is computed in one way",
+    ),
+}
+
+
+def option_of(name: str) -> str:
+    """Return what does the work of an option that optimizers do not have; "" if unknown."""
+    return _OPTIONS.get(name, "")
 
 
 def call_of(function: Callable[..., Any], keywords: Iterable[str]) -> str:

@@ -8,16 +8,18 @@ parameters that a step has changed.
 from __future__ import annotations
 
 import copy
+import inspect
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from numbers import Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from pullback.core.graph.modes import enable_grad, no_grad
 from pullback.core.tensor.printing import mimebundle
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, ArgumentTypeError, compose, nearest
+from pullback.hints import option_of
 
 Params = Iterable[Tensor] | Iterable[dict[str, Any]]
 
@@ -44,6 +46,18 @@ class Optimizer(ABC):
 
     # The state entries that are arrays of the parameter's shape, and so are cast when loaded.
     _state_names: ClassVar[tuple[str, ...]] = ()
+
+    def __new__(cls, *args: Any, **options: Any) -> Self:
+        """Look at the options' names, before Python refuses one without a hint."""
+        names = inspect.signature(cls.__init__).parameters
+        if any(p.kind is p.VAR_KEYWORD for p in names.values()):
+            return super().__new__(cls)
+        for name in options.keys() - names.keys():
+            near = nearest(name, names, 0.75)
+            hint = option_of(name) or (f"did you mean {near!r}?" if near else None)
+            required = f"the options are {', '.join([*names][2:])}"
+            raise ArgumentTypeError(compose(cls.__name__, required, repr(name), hint=hint))
+        return super().__new__(cls)
 
     def __init__(self, params: Params, defaults: dict[str, Any]) -> None:
         self.defaults = defaults
