@@ -28,7 +28,8 @@ profiler: time.perf_counter, or Python's cProfile
 get_num_threads: pb.set_num_threads sets it
 random seed initial_seed: pb.manual_seed(n), or pb.Generator()
 func functional: the functions are at the top: pb.grad, pb.vjp, pb.jvp, pb.vmap, pb.jacobian
-utils: pb.checkpoint(f)(x) for utils.checkpoint, {_BATCHES} for utils.data, pb.nn.utils
+utils: pb.checkpoint(f)(x) for utils.checkpoint, {_BATCHES} for utils.data,
+    pb.plot.history for utils.tensorboard, pb.nn.utils for nn.utils
 amp autocast: choose dtypes: x.to(pb.float16)
 distributed multiprocessing onnx fx hub backends quantization: there is none
 sparse_coo_tensor: pb.interop.scipy.sparse.coo_array
@@ -47,7 +48,7 @@ lu lu_factor lu_solve: pb.linalg.solve, or pb.linalg.qr
 version: pb.__version__
 tuple list dict isinstance: Python's own, which take tensors
 getval: x.detach()
-gradcheck gradgradcheck: pb.check.gradcheck(f, args)
+gradcheck gradgradcheck check_grads: pb.check.gradcheck(f, args)
 detect_grad_anomaly set_anomaly_enabled: pb.detect_anomaly()
 stop_gradient: x.detach()
 custom_vjp custom_jvp custom_gradient primitive defvjp defjvp defvjp_argnum extend: {_RULE}
@@ -102,8 +103,9 @@ function: pb.Function and pb.once_differentiable
 graph: pb.saved_tensors_hooks, pb.save_on_cpu and pb.register_multi_grad_hook
 Variable: tensors themselves, with requires_grad=True
 jacobian hessian: pb.jacobian and pb.hessian
-elementwise_grad value_and_grad make_vjp make_jvp numpy scipy extend misc test_util primitive:
-    this is PyTorch's module; of HIPS autograd's names, most are at the top: pb.grad, pb.vjp
+elementwise_grad value_and_grad make_vjp make_jvp make_hvp checkpoint numpy scipy extend misc
+    test_util primitive tracer core builtins: this is PyTorch's module; HIPS autograd's is
+    pullback.compat.autograd, and most of its names are at the top: pb.grad, pb.vjp
 """,
     "Tensor": f"""
 astype: x.to(dtype)

@@ -4,7 +4,12 @@ from typing import Any
 
 import numpy as _np
 
-from pullback.compat.autograd.numpy import fft as fft, linalg as linalg, random as random
+from pullback.compat.autograd.numpy import (
+    fft as fft,
+    linalg as linalg,
+    numpy_boxes as numpy_boxes,
+    random as random,
+)
 from pullback.compat.autograd.numpy.creation import *  # noqa: F403
 from pullback.compat.autograd.numpy.lists import takes_lists as _takes_lists
 from pullback.compat.autograd.numpy.order import *  # noqa: F403
