@@ -1,11 +1,14 @@
 """Layers: derivatives by differences, what they print, what they refuse."""
 
+import copy
+import operator
+
 import numpy as np
 import pytest
 from tests.nn.layer_cases import CASES
 
 import pullback as pb
-from pullback.errors import ArgumentError, GradientError, ShapeError
+from pullback.errors import ArgumentError, GradcheckError, GradientError, ShapeError
 from pullback.nn import init
 
 
@@ -18,28 +21,49 @@ def ids(case):
     return case[0] if isinstance(case, tuple) else None
 
 
+def first_of(result):
+    while isinstance(result, tuple):
+        result = result[0]
+    return result
+
+
+def as_function(layer, count):
+    """Return a layer as a function of its inputs, so many, and of its parameters by position."""
+    names = [name for name, _ in layer.named_parameters()]
+
+    def call(*tensors):
+        own = copy.deepcopy(layer)  # the check calls it from several threads
+        for name, tensor in zip(names, tensors[count:], strict=True):
+            path, _, last = name.rpartition(".")
+            setattr(operator.attrgetter(path)(own) if path else own, last, tensor)
+        return first_of(own(*tensors[:count]))
+
+    return call
+
+
 @pytest.mark.parametrize("case", CASES, ids=ids)
-def test_a_layer_has_the_gradients_of_differences(case):
+def test_check_op_finds_the_gradients_of_a_layer_right(case):
     name, args, settings, inputs = case
     layer = built(name, args, settings).eval()
     tensors = [pb.tensor(x, requires_grad=x.dtype.kind == "f") for x in inputs]
     assert repr(layer).startswith(f"{name}(")
+    assert pb.check.check_op(as_function(layer, len(tensors)), *tensors, *layer.parameters())
 
-    def run(*leaves):
-        result = layer(*leaves[: len(tensors)])
-        while isinstance(result, tuple):
-            result = result[0]
-        return result
 
-    assert pb.check.gradcheck(run, (*tensors, *layer.parameters()))
+def test_check_op_sees_a_parameter_of_a_layer_without_its_gradient():
+    class Detached(pb.nn.Linear):
+        def forward(self, input):
+            return pb.nn.functional.linear(input, self.weight.detach(), self.bias)
+
+    layer = Detached(3, 2).double()
+    with pytest.raises(GradcheckError, match="gets no gradient"):
+        pb.check.check_op(as_function(layer, 1), X.double(), *layer.parameters())
 
 
 @pytest.mark.parametrize("case", CASES, ids=ids)
 def test_a_layer_in_training_gives_a_finite_result(case):
     name, args, settings, inputs = case
-    result = built(name, args, settings)(*map(pb.tensor, inputs))
-    while isinstance(result, tuple):
-        result = result[0]
+    result = first_of(built(name, args, settings)(*map(pb.tensor, inputs)))
     assert bool(result.isfinite().all())
 
 
@@ -98,7 +122,8 @@ def test_multihead_attention_of_one_tensor_is_that_of_three_equal_ones(bias):
     three, of_three = layer(leaves[0], leaves[0] + 0, leaves[0] + 0)
     np.testing.assert_allclose(one.tolist(), three.tolist())
     np.testing.assert_allclose(weights.tolist(), of_three.tolist())
-    assert pb.check.gradcheck(lambda x, *_: layer(x, x, x)[0], leaves)
+    call = as_function(layer, 3)
+    assert pb.check.check_op(lambda x, *weights: call(x, x, x, *weights), *leaves)
 
 
 X = pb.ones((2, 3))
