@@ -99,3 +99,12 @@ def test_unbroadcast_f_sums_to_the_shape_and_field_of_the_target():
 def test_jacobian_of_an_array_of_traced_values():
     expected = [[0.0, 1.0], [2.0, 1.0]]
     assert jacobian(lambda x: np.array([x[1], x[0] * x[1]]))(X).tolist() == expected
+
+
+@pytest.mark.parametrize("offset", [-1, 0, 2])
+def test_make_diagonal_of_numbers_is_the_inverse_of_diagonal(offset):
+    values = onp.arange(6.0).reshape(2, 3)
+    matrices = np.make_diagonal(values, offset)
+    assert type(matrices) is onp.ndarray
+    onp.testing.assert_array_equal(onp.diagonal(matrices, offset, -2, -1), values)
+    assert onp.count_nonzero(matrices) == onp.count_nonzero(values)

@@ -14,7 +14,14 @@ __all__ = ["conjugate", "getval", "holds_boxes", "isbox", "may_be_derived", "not
 
 
 def isbox(x: Any) -> bool:
-    """Return whether `x` is a traced value."""
+    """Return whether `x` is a traced value.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> isbox(pb.tensor(2.0)), isbox(2.0)
+    (True, False)
+    """
     return isinstance(x, Tensor)
 
 
@@ -35,12 +42,25 @@ def getval(x: Any) -> Any:
 
 
 def conjugate(x: Any) -> Any:
-    """Return the conjugate of what is complex, anything else as it is."""
+    """Return the conjugate of what is complex, anything else as it is.
+
+    Examples
+    --------
+    >>> conjugate(1 + 2j), conjugate(3.0)
+    (np.complex128(1-2j), 3.0)
+    """
     return np.conj(x) if np.iscomplexobj(x) else x
 
 
 def holds_boxes(value: Any) -> bool:
-    """Return whether a value is traced, or a list, tuple or dict that holds such."""
+    """Return whether a value is traced, or a list, tuple or dict that holds such.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> holds_boxes({"a": [pb.tensor(2.0)]}), holds_boxes([2.0])
+    (True, False)
+    """
     if isinstance(value, dict):
         value = value.values()
     elif not isinstance(value, (list, tuple)):
@@ -49,14 +69,29 @@ def holds_boxes(value: Any) -> bool:
 
 
 def may_be_derived(x: Any) -> bool:
-    """Return whether a derivative may go through a value."""
+    """Return whether a derivative may go through a value.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> may_be_derived(pb.tensor(2.0, requires_grad=True)), may_be_derived(pb.tensor(2.0))
+    (True, False)
+    """
     if not isinstance(x, Tensor):
         return False
     return x.requires_grad or isinstance(library_of(x.data_array()), WrappingLibrary)
 
 
 def notrace_primitive(fun: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function of values alone: it gets what is in traced values."""
+    """Return a function of values alone: it gets what is in traced values.
+
+    Examples
+    --------
+    >>> from pullback.compat.autograd import grad
+    >>> nearest = notrace_primitive(np.round)
+    >>> grad(lambda x: x * nearest(x))(2.2)
+    np.float64(2.0)
+    """
 
     def call(*args: Any, **kwargs: Any) -> Any:
         return fun(*map(getval, args), **{key: getval(value) for key, value in kwargs.items()})

@@ -45,21 +45,42 @@ def make_jvp(fun: Function, x: Any) -> Function:
 
 # -- conventions -----------------------------------------------------------------------------------
 def as_numpy(value: Any) -> Any:
-    """Return Python's numbers in a value as NumPy's."""
+    """Return Python's numbers in a value as NumPy's.
+
+    Examples
+    --------
+    >>> as_numpy([1.0, "text"])
+    [np.float64(1.0), 'text']
+    """
     if value.__class__ is np.ndarray:
         return value
     return map_leaves(lambda x: np.array(x)[()] if isinstance(x, (float, complex)) else x, value)
 
 
 def covector(value: Any) -> Any:
-    """Return a gradient in the other convention: of complex numbers the conjugates."""
+    """Return a gradient in the other convention: of complex numbers the conjugates.
+
+    Examples
+    --------
+    >>> covector({"z": 1 + 2j})
+    {'z': np.complex128(1-2j)}
+    """
     if value.__class__ is np.ndarray and value.dtype.kind == "f":
         return value
     return map_leaves(conjugate, as_numpy(value))
 
 
 def with_constants(fun: Function) -> Function:
-    """Return `fun` with zero for the derivative of a result that has none, and a warning then."""
+    """Return `fun` with zero for the derivative of a result that has none, and a warning then.
+
+    Examples
+    --------
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     value = with_constants(lambda x: 3.0)(2.0)
+    >>> value, str(caught[0].message)
+    (tensor(3., dtype=float64), 'Output seems independent of input.')
+    """
 
     @functools.wraps(fun)
     def call(*args: Any, **kwargs: Any) -> Any:

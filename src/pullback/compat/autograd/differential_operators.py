@@ -79,7 +79,13 @@ hessian_tensor_product = hessian_vector_product = _converted(pb.hvp)
 
 
 def tensor_jacobian_product(fun: Function, argnum: Any = 0) -> Function:
-    """Return the function of the arguments and a tensor that computes it times the Jacobian."""
+    """Return the function of the arguments and a tensor that computes it times the Jacobian.
+
+    Examples
+    --------
+    >>> tensor_jacobian_product(lambda x: x**2)(np.array([1.0, 2.0]), np.array([1.0, 1.0]))
+    array([2., 4.])
+    """
 
     def product(*args: Any, **kwargs: Any) -> Any:
         *args_of_fun, vector = args
@@ -93,19 +99,37 @@ vector_jacobian_product = tensor_jacobian_product
 
 @unary_to_nary
 def deriv(fun: Function, x: Any) -> Any:
-    """Return the derivative of `fun` by forward mode."""
+    """Return the derivative of `fun` by forward mode.
+
+    Examples
+    --------
+    >>> deriv(np.sin)(0.0)
+    np.float64(1.0)
+    """
     return core.make_jvp(fun, x)(core.vspace(x).ones())[1]
 
 
 @unary_to_nary
 def make_jvp_reversemode(fun: Function, x: Any) -> Function:
-    """Return the function from a tangent at `x` to the derivative of `fun` along it."""
+    """Return the function from a tangent at `x` to the derivative of `fun` along it.
+
+    Examples
+    --------
+    >>> make_jvp_reversemode(np.square)(3.0)(1.0)
+    np.float64(6.0)
+    """
     return lambda v: core.make_jvp(fun, x)(v)[1]
 
 
 @unary_to_nary
 def holomorphic_grad(fun: Function, x: Any) -> Any:
-    """Return the complex derivative of a holomorphic `fun`."""
+    """Return the complex derivative of a holomorphic `fun`.
+
+    Examples
+    --------
+    >>> holomorphic_grad(np.square)(1 + 2j)
+    np.complex128(2+4j)
+    """
     if not core.vspace(x).iscomplex:
         warnings.warn("Input to holomorphic_grad is not complex", stacklevel=3)
     return grad(lambda z: np.real(fun(z)))(x)
@@ -113,7 +137,14 @@ def holomorphic_grad(fun: Function, x: Any) -> Any:
 
 @unary_to_nary
 def make_hvp(fun: Function, x: Any) -> Any:
-    """Return the function from vectors to the Hessian at `x` times them, and the gradient."""
+    """Return the function from vectors to the Hessian at `x` times them, and the gradient.
+
+    Examples
+    --------
+    >>> product, gradient = make_hvp(lambda x: np.sum(x**3))(np.array([1.0, 2.0]))
+    >>> product(np.array([1.0, 0.0])), gradient
+    (array([6., 0.]), array([ 3., 12.]))
+    """
     return core.make_vjp(grad(fun), x)
 
 
@@ -122,7 +153,13 @@ def _half_square(y: Any) -> Any:
 
 
 def make_ggnvp(fun: Function, g: Function = _half_square, argnum: Any = 0) -> Function:
-    """Return the function from vectors to the generalized Gauss-Newton matrix times them."""
+    """Return the function from vectors to the generalized Gauss-Newton matrix times them.
+
+    Examples
+    --------
+    >>> make_ggnvp(lambda x: 3 * x)(np.array([1.0, 2.0]))(np.array([1.0, 0.0]))
+    array([9., 0.])
+    """
 
     @unary_to_nary
     def product(fun: Function, x: Any) -> Function:
@@ -136,7 +173,13 @@ def make_ggnvp(fun: Function, g: Function = _half_square, argnum: Any = 0) -> Fu
 
 
 def multigrad_dict(fun: Function) -> Function:
-    """Return the gradients of `fun` by all arguments, in a dict by their names."""
+    """Return the gradients of `fun` by all arguments, in a dict by their names.
+
+    Examples
+    --------
+    >>> multigrad_dict(lambda x, y=2.0: x * y)(3.0)
+    {'x': np.float64(2.0), 'y': np.float64(3.0)}
+    """
 
     def gradients(*args: Any, **kwargs: Any) -> Any:
         def call(arguments: Any) -> Any:

@@ -41,7 +41,14 @@ primitive_jvps: dict[Any, Function] = {}
 
 
 class Primitive:
-    """A function of arrays whose derivative is what `defvjp` and `defjvp` say."""
+    """A function of arrays whose derivative is what `defvjp` and `defjvp` say.
+
+    Examples
+    --------
+    >>> double = Primitive(lambda x: x * 2)
+    >>> double.__name__, double(3.0)
+    ('<lambda>', 6.0)
+    """
 
     def __init__(self, fun: Function) -> None:
         self.__name__ = "primitive"  # where the function has no name
@@ -150,12 +157,32 @@ def primitive(fun: Function) -> Primitive:
 
 # -- rules -----------------------------------------------------------------------------------------
 def defvjp_argnums(fun: Primitive, vjpmaker: Function) -> None:
-    """Give `fun` the rule ``vjpmaker(argnums, ans, args, kwargs)(g)``: a gradient per argument."""
+    """Give `fun` the rule ``vjpmaker(argnums, ans, args, kwargs)(g)``: a gradient per argument.
+
+    Examples
+    --------
+    >>> from pullback.compat.autograd import grad
+    >>> product = primitive(lambda x, y: x * y)
+    >>> defvjp_argnums(product, lambda argnums, ans, args, kwargs: lambda g: [
+    ...     g * args[1 - i] for i in argnums
+    ... ])
+    >>> grad(product, 1)(2.0, 3.0)
+    np.float64(2.0)
+    """
     primitive_vjps[fun] = vjpmaker
 
 
 def defvjp_argnum(fun: Primitive, vjpmaker: Function) -> None:
-    """Give `fun` the rule ``vjpmaker(argnum, ans, args, kwargs)(g)``."""
+    """Give `fun` the rule ``vjpmaker(argnum, ans, args, kwargs)(g)``.
+
+    Examples
+    --------
+    >>> from pullback.compat.autograd import grad
+    >>> product = primitive(lambda x, y: x * y)
+    >>> defvjp_argnum(product, lambda i, ans, args, kwargs: lambda g: g * args[1 - i])
+    >>> grad(product, 1)(2.0, 3.0)
+    np.float64(2.0)
+    """
 
     def rule(argnums: Sequence[int], ans: Any, args: Any, kwargs: Any) -> Function:
         pulls = [vjpmaker(argnum, ans, args, kwargs) for argnum in argnums]
@@ -168,6 +195,14 @@ def defvjp(fun: Primitive, *vjpmakers: Any, argnums: Iterable[int] | None = None
     """Give `fun` the rules ``vjpmaker(ans, *args, **kwargs)(g)``, one for each argument.
 
     None is the rule of an argument that the result does not depend on.
+
+    Examples
+    --------
+    >>> from pullback.compat.autograd import grad
+    >>> scaled = primitive(lambda x, n: x * n)
+    >>> defvjp(scaled, lambda ans, x, n: lambda g: g * n, None)
+    >>> grad(scaled)(2.0, 3)
+    np.float64(3.0)
     """
     makers = dict(zip(argnums or itertools.count(), vjpmakers, strict=False))
 
@@ -179,14 +214,34 @@ def defvjp(fun: Primitive, *vjpmakers: Any, argnums: Iterable[int] | None = None
 
 
 def defjvp_argnums(fun: Primitive, jvpmaker: Function) -> None:
-    """Give `fun` the forward rule ``jvpmaker(argnums, gs, ans, args, kwargs)``."""
+    """Give `fun` the forward rule ``jvpmaker(argnums, gs, ans, args, kwargs)``.
+
+    Examples
+    --------
+    >>> from pullback.compat.autograd import deriv
+    >>> product = primitive(lambda x, y: x * y)
+    >>> defjvp_argnums(product, lambda argnums, gs, ans, args, kwargs: sum(
+    ...     g * args[1 - i] for i, g in zip(argnums, gs)
+    ... ))
+    >>> deriv(product, 1)(2.0, 3.0)
+    np.float64(2.0)
+    """
     primitive_jvps[fun] = jvpmaker
     if isinstance(fun, Primitive):  # a function that has its derivative already keeps that
         fun._operations.clear()
 
 
 def defjvp_argnum(fun: Primitive, jvpmaker: Function) -> None:
-    """Give `fun` the forward rule ``jvpmaker(argnum, g, ans, args, kwargs)``, summed."""
+    """Give `fun` the forward rule ``jvpmaker(argnum, g, ans, args, kwargs)``, summed.
+
+    Examples
+    --------
+    >>> from pullback.compat.autograd import deriv
+    >>> product = primitive(lambda x, y: x * y)
+    >>> defjvp_argnum(product, lambda i, g, ans, args, kwargs: g * args[1 - i])
+    >>> deriv(product, 1)(2.0, 3.0)
+    np.float64(2.0)
+    """
 
     def rule(argnums: Sequence[int], gs: Sequence[Any], ans: Any, args: Any, kwargs: Any) -> Any:
         pairs = zip(argnums, gs, strict=True)
@@ -221,7 +276,16 @@ def defjvp(fun: Primitive, *jvpfuns: Any, argnums: Iterable[int] | None = None) 
 
 
 def def_linear(fun: Primitive) -> None:
-    """Say that `fun` is linear in each argument."""
+    """Say that `fun` is linear in each argument.
+
+    Examples
+    --------
+    >>> from pullback.compat.autograd import deriv
+    >>> product = primitive(lambda x, y: x * y)
+    >>> def_linear(product)
+    >>> deriv(product, 1)(2.0, 3.0)
+    np.float64(2.0)
+    """
     defjvp(fun, *itertools.repeat("same", 16))
 
 

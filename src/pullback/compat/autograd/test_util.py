@@ -24,12 +24,24 @@ TOL = RTOL = EPS = 1e-6
 
 
 def scalar_close(a: Any, b: Any) -> bool:
-    """Return whether two numbers are equal to six digits."""
+    """Return whether two numbers are equal to six digits.
+
+    Examples
+    --------
+    >>> scalar_close(1.0, 1.0 + 1e-9), scalar_close(1.0, 1.1)
+    (True, False)
+    """
     return bool(abs(a - b) < TOL or abs(a - b) / abs(a + b) < RTOL)
 
 
 def make_numerical_jvp(f: Function, x: Any) -> Function:
-    """Return the function from tangents to differences of `f` along them."""
+    """Return the function from tangents to differences of `f` along them.
+
+    Examples
+    --------
+    >>> round(float(make_numerical_jvp(lambda x: x**2, 3.0)(1.0)), 4)
+    6.0
+    """
     space, out_space = vspace(x), vspace(f(x))
 
     def jvp(v: Any) -> Any:
@@ -41,7 +53,12 @@ def make_numerical_jvp(f: Function, x: Any) -> Function:
 
 
 def check_vjp(f: Function, x: Any) -> None:
-    """Check `make_vjp` of `f` at `x`."""
+    """Check `make_vjp` of `f` at `x`.
+
+    Examples
+    --------
+    >>> check_vjp(lambda x: x**2, 3.0)
+    """
     vjp, y = make_vjp(f, x)
     space, out_space = vspace(x), vspace(y)
     tangent, cotangent = space.randn(), out_space.randn()
@@ -55,13 +72,23 @@ def check_vjp(f: Function, x: Any) -> None:
 
 
 def check_jvp(f: Function, x: Any) -> None:
-    """Check `make_jvp` of `f` at `x`."""
+    """Check `make_jvp` of `f` at `x`.
+
+    Examples
+    --------
+    >>> check_jvp(lambda x: x**2, 3.0)
+    """
     tangent = vspace(x).randn()
     check_equivalent(make_jvp(f, x)(tangent)[1], make_numerical_jvp(f, x)(tangent))
 
 
 def check_equivalent(x: Any, y: Any) -> None:
-    """Check that two values are equal, by their products with a random vector."""
+    """Check that two values are equal, by their products with a random vector.
+
+    Examples
+    --------
+    >>> check_equivalent([1.0, 2.0], [1.0, 2.0])
+    """
     space = vspace(x)
     assert space == vspace(y), f"VSpace mismatch:\nx: {space}\ny: {vspace(y)}"
     v = space.randn()
@@ -107,7 +134,12 @@ def _vjp_of(f: Function) -> Function:
 
 
 def combo_check(fun: Function, *args: Any, **kwargs: Any) -> Function:
-    """Return `check_grads` for all combinations of values of the arguments and keywords."""
+    """Return `check_grads` for all combinations of values of the arguments and keywords.
+
+    Examples
+    --------
+    >>> combo_check(pow, modes=["rev"], order=1)([2.0, 3.0], [2, 3])
+    """
 
     def check(*values: Any, **settings: Any) -> None:
         keywords = [[(key, value) for value in found] for key, found in settings.items()]

@@ -11,5 +11,11 @@ __all__ = ["const_graph", "flatten"]
 
 
 def const_graph(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Callable[..., Any]:
-    """Return `fun` of its remaining argument; the graph is recorded anew in each call."""
+    """Return `fun` of its remaining argument; the graph is recorded anew in each call.
+
+    Examples
+    --------
+    >>> const_graph(pow, 2)(3.0)
+    9.0
+    """
     return (lambda x: fun(x, *args, **kwargs)) if args or kwargs else fun

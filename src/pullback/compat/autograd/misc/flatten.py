@@ -38,6 +38,13 @@ def flatten(value: Any) -> tuple[Any, Callable[[Any], Any]]:
 
 
 def flatten_func(func: Callable[..., Any], example: Any) -> tuple[Any, Any, Any]:
-    """Return `func` of vectors for containers, the way back, and `example` as a vector."""
+    """Return `func` of vectors for containers, the way back, and `example` as a vector.
+
+    Examples
+    --------
+    >>> of_vector, unflatten, vector = flatten_func(lambda pair: [2 * pair[0]], (1.0, 2.0))
+    >>> vector, of_vector(vector)
+    (array([1., 2.]), array([2.]))
+    """
     vector, unflatten = flatten(example)
     return (lambda x, *args: flatten(func(unflatten(x), *args))[0]), unflatten, vector

@@ -30,7 +30,14 @@ def array(value: Any, dtype: Any = None, *, ndmin: int = 0, **settings: Any) -> 
 
 
 def asarray(value: Any, *args: Any, **settings: Any) -> Any:
-    """Return what `array` does; a traced value itself."""
+    """Return what `array` does; a traced value itself.
+
+    Examples
+    --------
+    >>> from pullback.compat.autograd import jacobian
+    >>> jacobian(lambda x: asarray([x, 2 * x]))(1.0)
+    array([1., 2.])
+    """
     if isbox(value) and not args and not settings:
         return value
     make = array if holds_boxes(value) else np.asarray
@@ -55,7 +62,14 @@ def full(shape: Any, fill_value: Any, dtype: Any = None) -> Any:
 
 
 def where(condition: Any, x: Any = None, y: Any = None) -> Any:
-    """Return NumPy's ``where``; of a single bool and Python's values that of the two itself."""
+    """Return NumPy's ``where``; of a single bool and Python's values that of the two itself.
+
+    Examples
+    --------
+    >>> from pullback.compat.autograd import grad
+    >>> grad(lambda x: np.sum(where(np.array([True, False]), [x, x], 3 * x)))(1.0)
+    np.float64(4.0)
+    """
     if x is None and y is None:
         return np.where(condition)
     if isinstance(condition, bool) and not isinstance(x, np.ndarray):
@@ -67,10 +81,16 @@ def where(condition: Any, x: Any = None, y: Any = None) -> Any:
 
 
 def make_diagonal(D: Any, offset: int = 0, axis1: int = -1, axis2: int = -2) -> Any:
-    """Return matrices whose diagonals are `D`, the inverse of ``diagonal``."""
-    return (
-        pb.diag_embed(D, offset, axis2, axis1) if isbox(D) else np.eye(D.shape[-1]) * D[..., None]
-    )
+    """Return matrices whose diagonals are `D`, the inverse of ``diagonal``.
+
+    Examples
+    --------
+    >>> make_diagonal(np.array([1.0, 2.0]))
+    array([[1., 0.],
+           [0., 2.]])
+    """
+    out = pb.diag_embed(pb.asarray(D), offset, axis2, axis1)
+    return out if isbox(D) else out.numpy()
 
 
 class _Joining:

@@ -13,7 +13,13 @@ __all__ = [name for name in dir(np.linalg) if name[0] != "_"]
 
 
 def T(a: Any) -> Any:  # noqa: N802 (HIPS autograd's name)
-    """Return the transposes of matrices."""
+    """Return the transposes of matrices.
+
+    Examples
+    --------
+    >>> T(np.array([[1.0, 2.0]])).shape
+    (2, 1)
+    """
     return np.swapaxes(a, -1, -2)
 
 
@@ -31,7 +37,13 @@ def eigh(a: Any, UPLO: str = "L") -> Any:
 
 
 def eigvalsh(a: Any, UPLO: str = "L") -> Any:
-    """Return the eigenvalues of a Hermitian matrix."""
+    """Return the eigenvalues of a Hermitian matrix.
+
+    Examples
+    --------
+    >>> eigvalsh(np.array([[2.0, 1.0], [1.0, 2.0]]))
+    array([1., 3.])
+    """
     return np.linalg.eigvalsh(_of_triangle(a, UPLO))
 
 

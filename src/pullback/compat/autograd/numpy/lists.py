@@ -21,7 +21,14 @@ _OF_LISTS = {"block", "choose", "lexsort", "select"}
 
 
 def joined(value: Any) -> Any:
-    """Return nested lists of numbers and traced values as one array."""
+    """Return nested lists of numbers and traced values as one array.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> joined([[pb.tensor(1.0), 2.0]]).shape
+    (1, 2)
+    """
     if isinstance(value, _SEQUENCES):
         return np.stack([joined(item) for item in value])
     return value if isbox(value) else np.asarray(value)
@@ -32,7 +39,14 @@ def _joined(value: Any) -> Any:
 
 
 def takes_lists(value: Any) -> Any:
-    """Return a function of NumPy's that takes lists of traced values, anything else as it is."""
+    """Return a function of NumPy's that takes lists of traced values, anything else as it is.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> takes_lists(np.sum)([pb.tensor(1.0), 2.0]).item()
+    3.0
+    """
     name = getattr(value, "__name__", "")
     if isinstance(value, type) or not callable(value) or name in _OF_LISTS:
         return value
