@@ -71,7 +71,7 @@ programs: $(VENV)/.installed-test $(VENV)/.installed-peers
 adopters: $(VENV)/.installed-test $(VENV)/.installed-peers
 	$(BIN)/python -m tests.adopters.run
 
-bench: $(VENV)/.installed-peers
+bench: $(VENV)/.installed-examples $(VENV)/.installed-peers
 	$(BIN)/python bench/overhead.py
 	$(BIN)/python bench/mix.py
 	$(BIN)/python bench/objects.py
