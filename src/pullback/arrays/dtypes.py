@@ -206,6 +206,8 @@ def dtype_of(native: Any) -> DType:
     >>> dtype_of(np.ones(2).dtype)
     pullback.float64
     """
+    if native.__class__ is DType:  # that of a wrapping library's array
+        return native
     try:
         return _by_native[type(native), native]
     except (KeyError, TypeError):  # TypeError: not hashable, so no dtype

@@ -293,13 +293,11 @@ def _grad_to_tensor(g: Any, alone: bool = False) -> Tensor:
     """
     if isinstance(g, Tensor):
         return unaliased(g)
+    if g.__class__ is _ndarray:
+        return box(g if alone and is_unshared(g) else g.copy())
     array = as_array(g)
-    if not alone:
-        return box(library_of(array).copy(array))
-    if array.__class__ is _ndarray:
-        return box(array if is_unshared(array) else array.copy())
     library = library_of(array)
-    return box(library.copy(array) if library.mutable else array)
+    return box(library.copy(array) if library.mutable or not alone else array)
 
 
 def _inputs(api: str, inputs: Any) -> list[Tensor]:
@@ -420,7 +418,7 @@ def pulled_back(
         observer.roots("grad", "grad_outputs", list(outputs), seeds)
     result = run(
         list(map(_NODE, outputs)),
-        seeds if recorded else [g.data_array() for g in seeds],
+        seeds if recorded else [g._data for g in seeds],
         list(map(_NODE, inputs)),
         retain,
         recorded,
@@ -442,8 +440,8 @@ def _scalar_seed(root: Tensor) -> Tensor:
 
 def _beside(g: Tensor, root: Tensor) -> Tensor:
     """Return a gradient in the array library of its output, unless it wraps that."""
-    array = g.data_array()
-    if array.__class__ is root.data_array().__class__:
+    array = g._data if g._base is None else g.data_array()
+    if array.__class__ is (root._data if root._base is None else root.data_array()).__class__:
         return g
     library = library_of(root._data)
     return wrap_in(g, library) if join((library, library_of(array))) is library else g

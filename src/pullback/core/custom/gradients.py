@@ -45,7 +45,7 @@ def read_gradients(
         if g is None or edge is None:
             grads.append(None)
         else:
-            g = _checked(op, arguments.owner(i), g, meta)
+            g = _checked(op, arguments, i, g, meta)
             grads.append(g if recorded else g._data)
     return grads
 
@@ -122,9 +122,12 @@ def _unknown_name(op: Any, unknown: Any, names: Sequence[str]) -> GradientError:
     )
 
 
-def _is_tensor(node: CustomNode) -> list[bool]:
-    """Return for each argument whether it is, or holds, a tensor."""
-    return node.arguments.fold([meta is not NO_TENSOR for meta in node.input_metas])  # type: ignore[no-any-return]
+def _of_tensors(node: CustomNode) -> list[int]:
+    """Return which arguments are, or hold, tensors."""
+    if node.arguments.skeleton is None:
+        return [i for i, meta in enumerate(node.input_metas) if meta is not NO_TENSOR]
+    flags = node.arguments.fold([meta is not NO_TENSOR for meta in node.input_metas])
+    return [i for i, is_tensor in enumerate(flags) if is_tensor]
 
 
 def _by_position(op: Any, node: CustomNode, result: Sequence[Any]) -> list[Any]:
@@ -139,8 +142,9 @@ def _by_position(op: Any, node: CustomNode, result: Sequence[Any]) -> list[Any]:
             f"{', '.join(arguments.names)}",
             hint="return a mapping from argument names to gradients",
         )
-    for name, g, is_tensor in zip(arguments.names, gradients, _is_tensor(node), strict=True):
-        if g is not None and not is_tensor:
+    tensors = _of_tensors(node)
+    for i, (name, g) in enumerate(zip(arguments.names, gradients, strict=True)):
+        if g is not None and i not in tensors:
             raise _error(
                 op,
                 f"backward returned a {type(g).__name__} as the gradient of the argument "
@@ -151,7 +155,7 @@ def _by_position(op: Any, node: CustomNode, result: Sequence[Any]) -> list[Any]:
 
 def _single(op: Any, node: CustomNode, result: Any) -> list[Any]:
     arguments = node.arguments
-    tensors = [i for i, is_tensor in enumerate(_is_tensor(node)) if is_tensor]
+    tensors = _of_tensors(node)
     if not (result is None or _is_gradient(result)):
         raise _error(
             op,
@@ -217,15 +221,14 @@ def _is_gradient(value: Any) -> bool:
     return isinstance(value, (Tensor, Number)) or is_array(value)
 
 
-def _checked(op: Any, name: str, g: Any, meta: Meta) -> Tensor:
-    """Return `g` as a tensor that fits the argument, or raise."""
+def _checked(op: Any, arguments: Any, i: int, g: Any, meta: Meta) -> Tensor:
+    """Return `g` as a tensor that fits input `i`, or raise."""
     shape, dtype, device_key = meta
     if isinstance(g, Tensor):
         came = meta_of(g.data_array())
-        if (
-            came[2] == device_key and came == meta
-        ):  # dtypes of other libraries are not to be compared
+        if came[2] == device_key and came == meta:  # else dtypes are not to be compared
             return g
+    name = arguments.owner(i)
     library, device = library_at(device_key)
     if not isinstance(g, Tensor):
         if isinstance(g, bool) or not _is_gradient(g):

@@ -8,6 +8,7 @@ forward set on ctx, or None.
 
 from __future__ import annotations
 
+import itertools
 import keyword
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -177,7 +178,7 @@ class SavedVariables(Named):
         return getattr(self, self._slots[slot])
 
     def __iter__(self) -> Iterator[Any]:
-        return iter([getattr(self, slot) for slot in self._slots])
+        return map(getattr, itertools.repeat(self), self._slots)
 
     def __getattr__(self, name: str) -> Any:
         result = name if name in self._names else None
