@@ -11,7 +11,7 @@ from numbers import Number
 from typing import Any
 
 from pullback.arrays import NUMPY, is_array, join, library_of
-from pullback.core.custom.pytree import Structure, children, path_of
+from pullback.core.custom.pytree import Structure, children, path_of, paths_of
 from pullback.core.tensor.tensor import Tensor, box
 from pullback.errors import (
     ArgumentError,
@@ -49,14 +49,17 @@ def directions(
     result: list[Any] = []
     _match(api, name, given, like, structure, result)
     for i, (vector, leaf) in enumerate(zip(result, like, strict=True)):
-        if vector is None or _fits(vector, leaf):
+        if vector is None:
             continue
-        path = _paths(name, structure)[i]
+        if _fits(vector, leaf):
+            result[i] = vector if isinstance(vector, Tensor) else box(vector)
+            continue
+        path = [*paths_of(name, structure)][i]
         if leaf is None or not is_differentiable(leaf):
             required = f"None required in {path}, which belongs to what has no derivative"
             raise ArgumentTypeError(compose(api, required, type(vector).__name__))
         result[i] = _checked(api, path, vector, as_tensor(leaf))
-    return [v if v is None or isinstance(v, Tensor) else box(v) for v in result]
+    return result
 
 
 def _fits(vector: Any, leaf: Any) -> bool:
@@ -91,13 +94,17 @@ def as_tensor(leaf: Any) -> Tensor:
 
 def _match(
     api: str,
-    path: str,
+    name: str,
     given: Any,
     like: Sequence[Any],
     structure: Structure | None,
     found: list[Any],
+    within: tuple[tuple[Any, Any], ...] = (),
 ) -> None:
-    """Add to `found` the item of `given` for each leaf; the items of a None are None."""
+    """Add to `found` the item of `given` for each leaf; the items of a None are None.
+
+    `within` are the containers around `given`, each with the key of the next.
+    """
     if given is None:
         found += [None] * (1 if structure is None else structure.size)
         return
@@ -105,14 +112,15 @@ def _match(
     if structure is None and came is None:
         found.append(given)
         return
-    keys = () if structure is None else structure.keys()
-    if structure is None or came is None or {k for k, _ in came} != {*keys}:
+    items = dict(came or ())
+    if structure is None or came is None or items.keys() != {*structure.keys}:
         wanted = like[len(found)] if structure is None else structure.like
-        required = f"the structure {_described(wanted)} required in {path}"
+        for container, key in within:
+            name = path_of(name, container, key)
+        required = f"the structure {_described(wanted)} required in {name}"
         raise ArgumentError(compose(api, required, _described(given)))
-    items = dict(came)
-    for key, inner in zip(keys, structure.items, strict=True):
-        _match(api, path_of(path, structure.like, key), items[key], like, inner, found)
+    for key, inner in zip(structure.keys, structure.items, strict=True):
+        _match(api, name, items[key], like, inner, found, (*within, (structure.like, key)))
 
 
 def _described(value: Any) -> str:
@@ -121,14 +129,6 @@ def _described(value: Any) -> str:
     return (
         kind if items is None else f"{kind} of {', '.join(str(k) for k, _ in items) or 'nothing'}"
     )
-
-
-def _paths(name: str, structure: Structure | None) -> list[str]:
-    """Return where each leaf is, as Python would reach it."""
-    if structure is None:
-        return [name]
-    pairs = zip(structure.keys(), structure.items, strict=True)
-    return [p for k, s in pairs for p in _paths(path_of(name, structure.like, k), s)]
 
 
 def _checked(api: str, name: str, given: Any, like: Tensor) -> Tensor:

@@ -18,9 +18,11 @@ from pullback.core.graph.modes import RECORD, STATE, changed_mode
 from pullback.core.tensor.tensor import Tensor
 
 __all__ = [
+    "LEVEL",
     "WRAPPING",
     "Running",
     "depends_on_outer_level",
+    "has_graph",
     "new_level",
     "run_at_level",
     "run_recorded",
@@ -30,41 +32,43 @@ _ndarray = NUMPY.array_types[0]
 # The changes of the mode in which a transform runs a function that it differentiates.
 _RECORDING = {"grad": True, "inference": False}
 # The level of the innermost transform that is running; None in a new thread, which has no context.
-_LEVEL: ContextVar[int | None] = ContextVar("pullback_level", default=None)
+LEVEL: ContextVar[int | None] = ContextVar("pullback_level", default=None)
 # Where levels begin in other threads: a function that runs in one may close over outer levels.
 _OF_THREADS = 16
 
 
 def new_level(tensors: Iterable[Tensor | None] = ()) -> int:
     """Return the level of a transform that begins: beyond what is running, or wraps a tensor."""
-    level = _LEVEL.get()
+    level = LEVEL.get()
     if level is None:
         level = 0 if threading.current_thread() is threading.main_thread() else _OF_THREADS
     for tensor in tensors:
-        if tensor is not None and (array := tensor.data_array()).__class__ is not _ndarray:
-            level = max(level, library_of(array).level)
+        if tensor is not None:
+            array = tensor._data if tensor._base is None else tensor.data_array()
+            if array.__class__ is not _ndarray:
+                level = max(level, library_of(array).level)
     return level + 1
 
 
 def run_at_level(level: int, fn: Callable[..., Any], /, *args: Any, **kw: Any) -> Any:
     """Call `fn` such that transforms in it are beyond a level."""
-    outer = _LEVEL.get()
+    outer = LEVEL.get()
     try:
-        _LEVEL.set(max(level, outer or 0))
+        LEVEL.set(max(level, outer or 0))
         return fn(*args, **kw)
     finally:
-        _LEVEL.set(outer)
+        LEVEL.set(outer)
 
 
 def run_recorded(level: int, fn: Callable[..., Any], /, *args: Any, **kw: Any) -> Any:
     """Do the same in the mode in which a transform at that level records."""
-    mode, outer = STATE.get(), _LEVEL.get()
+    mode, outer = STATE.get(), LEVEL.get()
     try:
         STATE.set(mode if mode is RECORD else changed_mode(_RECORDING))
-        _LEVEL.set(max(level, outer or 0))
+        LEVEL.set(max(level, outer or 0))
         return fn(*args, **kw)
     finally:
-        _LEVEL.set(outer)
+        LEVEL.set(outer)
         STATE.set(mode)
 
 
@@ -74,6 +78,17 @@ def depends_on_outer_level(tensor: Tensor, level: int) -> bool:
         tensor.data_array()  # brings its node up to date
     node = tensor._node
     return node is not None and node.levels % (1 << level) != 0
+
+
+def has_graph(values: Iterable[Any]) -> bool:
+    """Say whether what is computed of some values is recorded, as one of them requires grad."""
+    if STATE.get().grad:
+        for value in values:
+            if isinstance(value, Tensor) and (
+                value.requires_grad if value._base is not None else value._node is not None
+            ):
+                return True
+    return False
 
 
 class Running(NamedTuple):

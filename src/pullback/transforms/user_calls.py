@@ -6,6 +6,7 @@ to the library that makes it; and its node, whose backward is such a call itself
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,7 +18,7 @@ from pullback.core.graph.modes import STATE
 from pullback.core.graph.node import MultiNode, meta_of
 from pullback.core.tensor.saved import Packed, stale
 from pullback.core.tensor.tensor import Tensor, box, tensor_class
-from pullback.core.tensor.versions import counter_of, version_of
+from pullback.core.tensor.versions import EPOCH, counter_of, version_of
 from pullback.errors import InplaceError, compose
 from pullback.transforms.wrapped import to_tensor
 
@@ -65,8 +66,12 @@ class UserCall:
         self.leaves, self.traverse = list(values), traverse
         if traverse:
             self.leaves, self._containers = flatten(self.leaves)
-        self._at = [i for i, x in enumerate(self.leaves) if isinstance(x, Tensor)]
-        self.tensors = [self.leaves[i] for i in self._at]
+        self._at: list[int] = []
+        self.tensors: list[Tensor] = []
+        for i, leaf in enumerate(self.leaves):
+            if isinstance(leaf, Tensor):
+                self._at.append(i)
+                self.tensors.append(leaf)
         self.results: list[Any] = []
         self.structure: Structure | None = None
 
@@ -87,21 +92,15 @@ class UserCall:
 
     def __call__(self, *tensors: Tensor) -> list[Tensor]:
         """Call the function with these tensors; return the tensors in its result."""
-        values = self.with_tensors(tensors)
-        versions = list(map(version_of, tensors))
-        error = None
+        versions, epoch, error = list(map(version_of, tensors)), EPOCH[0], None
         try:
-            self.take(self.run(values))
+            self.results, self.structure = flatten(self.run(self.with_tensors(tensors)))
         except InplaceError as raised:
             error = raised
-        if error is not None or versions != list(map(version_of, tensors)):
+        if error or (EPOCH[0] != epoch and versions != list(map(version_of, tensors))):
             required = f"an operation that changes no argument in place required in {self._where}"
             raise InplaceError(compose(self.name, required, "one that does")) from error
         return [x for x in self.results if isinstance(x, Tensor)]
-
-    def take(self, result: Any) -> None:
-        """Keep a result."""
-        self.results, self.structure = flatten(result)
 
     def result(self, tensors: Sequence[Tensor]) -> Any:
         """Return the last result, with others for its tensors."""
@@ -158,11 +157,15 @@ def call_function(
     As `library` at least. Where none is wrapped, the function itself is called.
     """
     for tensor in tensors:
-        own = library_of(tensor.data_array())
+        array = tensor._data if tensor._base is None else tensor.data_array()
+        own = library_of(array)
         library = own if own.level >= library.level else library
     if not library.level:
         return list(function(*tensors))
-    result: list[Tensor] = library.call_function(function, [wrap_in(t, library) for t in tensors])
+    cls = library.array_class
+    result: list[Tensor] = library.call_function(
+        function, [t if t._data.__class__ is cls else wrap_in(t, library) for t in tensors]
+    )
     return result
 
 
@@ -208,7 +211,7 @@ def record_call(name: str, tensors: Sequence[Tensor], arrays: Sequence[Any], pul
     """
     mode, cls = STATE.get(), tensor_class(tensors)
     outs = [box(a, cls=cls) for a in arrays]
-    edges = tuple([t._node for t in tensors])
+    edges = tuple(map(_NODE, tensors))
     if edges.count(None) == len(edges):
         return outs
     if not mode.grad:
@@ -224,6 +227,9 @@ def record_call(name: str, tensors: Sequence[Tensor], arrays: Sequence[Any], pul
     if mode.observer is not None:
         mode.observer.recorded(node, tensors, outs)
     return outs
+
+
+_NODE = operator.attrgetter("_node")
 
 
 def _saved(tensor: Tensor, hooks: Any) -> tuple[Any, Any, int]:

@@ -31,9 +31,9 @@ from pullback.core.function.namespace import TENSOR_XP
 from pullback.core.function.primitive import Primitive
 from pullback.core.function.record import apply
 from pullback.core.function.tensor_library import TENSOR_LIBRARY, library_of_part, on_parts
-from pullback.core.graph.modes import MAKING, STATE
+from pullback.core.graph.modes import MAKING, STATE, mode_of_parts
 from pullback.core.graph.node import levels_of
-from pullback.core.tensor.endings import run_in_call
+from pullback.core.tensor.endings import CALLS, Call
 from pullback.core.tensor.tensor import Tensor, as_array, box, in_class
 from pullback.core.tensor.versions import shared_counter
 from pullback.core.tensor.writes import WRITES, Writes
@@ -43,7 +43,7 @@ from pullback.ops.primitives.arithmetic import add_p, div_p, mul_p, neg_p, sub_p
 from pullback.ops.primitives.products import matmul_p
 from pullback.ops.primitives.reductions import sum_p
 from pullback.ops.primitives.shape import broadcast_to_p, permute_p, reshape_p
-from pullback.transforms.levels import WRAPPING, Running, run_at_level
+from pullback.transforms.levels import LEVEL, WRAPPING, Running
 
 __all__ = [
     "Space",
@@ -252,15 +252,18 @@ def to_tensor(value: Any) -> Any:
     return value if isinstance(value, Tensor) else box(value)
 
 
-def in_one_library(tensors: Sequence[Tensor]) -> Sequence[Tensor]:
-    """Return tensors in the array library of all of them.
+def in_one_library(values: Sequence[Any]) -> Sequence[Any]:
+    """Return values, the tensors among them in the array library of all of these.
 
     A leaf that is wrapped only later would be taken for one from outside, see `wrap_in`.
     """
-    if len(tensors) < 2:
-        return tensors
-    library = join([library_of(t.data_array()) for t in tensors])
-    return tensors if library is None else [wrap_in(t, library) for t in tensors]
+    if len(values) < 2:
+        return values
+    libraries = {library_of(t.data_array()) for t in values if isinstance(t, Tensor)}
+    library = join(libraries) if len(libraries) > 1 else None
+    if library is None:
+        return values
+    return [wrap_in(t, library) if isinstance(t, Tensor) else t for t in values]
 
 
 def is_part(value: Any) -> bool:
@@ -324,6 +327,9 @@ class Space:
         return lambda *arrays, **settings: to_arrays(op.public(*to_tensors(arrays), **settings))
 
 
+_LIBRARY = operator.attrgetter("library")
+
+
 class TransformLibrary(WrappingLibrary):
     """What the libraries of such arrays have in common, one library for each level.
 
@@ -355,8 +361,9 @@ class TransformLibrary(WrappingLibrary):
         return self.wrap(self._drawn_outside(draw))
 
     def _drawn_outside(self, draw: Callable[[tuple[int, ...]], Any]) -> Any:
-        outer = _running_below(self.level)
-        return outer[-1].library.draw(draw) if outer else draw(())
+        libraries = map(_LIBRARY, reversed(WRAPPING.get()))
+        outer = next((library for library in libraries if library.level < self.level), None)
+        return outer.draw(draw) if outer is not None else draw(())
 
     def astype(self, a: Any, dtype: DType, copy: bool = False) -> Any:
         """Return `a` in another dtype."""
@@ -386,7 +393,7 @@ class TransformLibrary(WrappingLibrary):
 
     def level_is_active(self) -> bool:
         """Say whether a transform of this library is running: not on its parts, nor done."""
-        return self in map(operator.attrgetter("library"), WRAPPING.get())
+        return self in map(_LIBRARY, WRAPPING.get())
 
     def is_beside_parts(self) -> bool:
         """Say whether a function of parts is running, of which such arrays are none."""
@@ -491,34 +498,39 @@ def run_wrapped(
     operations that are called in it are added to `user_ops`.
     """
     outer, making, around = WRAPPING.get(), MAKING.get(), WRITES.get()
+    calls, level = CALLS.get(), LEVEL.get()
     writes = Writes(around, library)
     running = Running(library, size, randomness, [] if user_ops is None else user_ops)
+    levels = levels_of([t._node for t in given if t.requires_grad]) if given else 0
     try:
         WRAPPING.set((*outer, running))
         MAKING.set(library)
         WRITES.set(writes)
-        levels = levels_of([t._node for t in given if t.requires_grad]) if given else 0
-        result = run_in_call(levels, run_at_level, library.level, function)
-        result = _apart_from(writes, result)
+        CALLS.set(Call(calls, levels))
+        LEVEL.set(max(library.level, level or 0))
+        result = function()
+        if writes.adopted:
+            result = _apart_from(writes, result)
     except BaseException as raised:
-        if writes.adopted():
+        if writes.adopted:
             clear_frames(raised.__traceback__)  # which hold what the function made
-        if (error := writes.put_back()) is not None:
-            raise error from raised
+            if (error := writes.put_back()) is not None:
+                raise error from raised
         raise
     finally:
+        LEVEL.set(level)
+        CALLS.set(calls)
         WRITES.set(around)
         MAKING.set(making)
         WRAPPING.set(outer)
-    if (error := writes.put_back()) is not None:
+    if writes.adopted and (error := writes.put_back()) is not None:
         raise error
     return result
 
 
 def _apart_from(writes: Writes, result: Any) -> Any:
     """Return a result with other tensors for those that were brought into the library, or views."""
-    if not (adopted := writes.adopted()):
-        return result
+    adopted = {id(tensor) for a in writes.adopted if (tensor := a.tensor()) is not None}
 
     def other(leaf: Any) -> Any:
         if adopted.isdisjoint((id(leaf), id(getattr(leaf, "_base", None)))):
@@ -533,25 +545,19 @@ def run_within(library: TransformLibrary, function: Callable[..., Any], *args: A
 
     Arrays of this depth that the function closes over are none of its own: see `level_is_active`.
     """
-    running = WRAPPING.get()
-    outer = _running_below(library.level)
-    inner = [r.library.level for r in running[len(outer) :]]
-    token = WRAPPING.set(outer)  # of this depth none is running where the parts are
-    apart = _INACTIVE.set(_INACTIVE.get().union(inner, (library.level,)))
+    running, making, mode, apart = WRAPPING.get(), MAKING.get(), STATE.get(), _INACTIVE.get()
+    outer, inner = running, [library.level]
+    while outer and outer[-1].library.level >= library.level:
+        inner.append(outer[-1].library.level)
+        outer = outer[:-1]
     try:
-        return on_parts(_making, outer[-1].library if outer else None, function, *args)
+        WRAPPING.set(outer)  # of this depth none is running where the parts are
+        _INACTIVE.set(apart.union(inner))
+        MAKING.set(outer[-1].library if outer else None)
+        STATE.set(mode_of_parts(mode))
+        return function(*args)
     finally:
-        _INACTIVE.reset(apart)
-        WRAPPING.reset(token)
-
-
-def _making(library: Any, function: Callable[..., Any], *args: Any) -> Any:
-    MAKING.set(library)  # on_parts puts the one before back
-    return function(*args)
-
-
-def _running_below(level: int) -> tuple[Running, ...]:
-    running = WRAPPING.get()
-    while running and running[-1].library.level >= level:
-        running = running[:-1]
-    return running
+        STATE.set(mode)
+        MAKING.set(making)
+        _INACTIVE.set(apart)
+        WRAPPING.set(running)

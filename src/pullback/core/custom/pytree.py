@@ -74,23 +74,21 @@ class Structure:
     ----------
     like : any
         The container.
+    keys : list
+        What each item is reached by.
     items : list of Structure or None
         What it holds: None for a leaf.
     """
 
-    __slots__ = ("items", "like")
+    __slots__ = ("items", "keys", "like")
 
-    def __init__(self, like: Any, items: list[Structure | None]) -> None:
-        self.like, self.items = like, items
+    def __init__(self, like: Any, keys: list[Any], items: list[Structure | None]) -> None:
+        self.like, self.keys, self.items = like, keys, items
 
     @property
     def size(self) -> int:
         """The number of leaves."""
         return sum([1 if item is None else item.size for item in self.items])
-
-    def keys(self) -> list[Any]:
-        """Return what each item is reached by."""
-        return [key for key, _ in children(self.like) or ()]
 
 
 def flatten(value: Any) -> tuple[list[Any], Structure | None]:
@@ -110,13 +108,15 @@ def flatten(value: Any) -> tuple[list[Any], Structure | None]:
 
 
 def _flattened(value: Any, read: Callable[[Any], Any], collected: list[Any]) -> Structure:
+    keys: list[Any] = []
     items: list[Structure | None] = []
-    for _, item in read(value):
+    for key, item in read(value):
         inner = _reader(item.__class__)
         if inner is None:
             collected.append(item)
+        keys.append(key)
         items.append(None if inner is None else _flattened(item, inner, collected))
-    return Structure(value, items)
+    return Structure(value, keys, items)
 
 
 def unflatten(structure: Structure | None, values: Sequence[Any]) -> Any:
@@ -127,6 +127,15 @@ def unflatten(structure: Structure | None, values: Sequence[Any]) -> Any:
 def _unflattened(structure: Structure, values: Iterator[Any]) -> Any:
     items = [next(values) if s is None else _unflattened(s, values) for s in structure.items]
     return rebuild(structure.like, items)
+
+
+def paths_of(name: str, structure: Structure | None) -> Iterator[str]:
+    """Yield where each leaf is, as Python would reach it."""
+    if structure is None:
+        yield name
+        return
+    for key, item in zip(structure.keys, structure.items, strict=True):
+        yield from paths_of(path_of(name, structure.like, key), item)
 
 
 def named_leaves(name: str, value: Any) -> Iterator[tuple[str, Any]]:

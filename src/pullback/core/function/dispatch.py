@@ -175,7 +175,10 @@ def _on_one_device(tensors: Sequence[Any], library: Library, like: Tensor) -> bo
 
 def unwrap_escaped(value: Any) -> Any:
     """Return a tensor of a level that is not active as the part that is computed with instead."""
-    while isinstance(value, Tensor) and (array := value.data_array()).__class__ is not _ndarray:
+    while isinstance(value, Tensor):
+        array = value._data if value._base is None else value.data_array()
+        if array.__class__ is _ndarray:
+            break
         library = library_of(array)
         if not isinstance(library, WrappingLibrary) or library.level_is_active():
             break

@@ -40,7 +40,7 @@ class Writes:
 
     def __init__(self, outer: Writes | None, library: Any = None) -> None:
         self._outer, self._library = outer, library
-        self._adopted: list[_Adopted] = []
+        self.adopted: list[_Adopted] = []  # what was brought into the library
         self._made: set[int] = set()  # numbers of tensors; one from outside keeps its own
         self._written: list[ref[Any]] = []
 
@@ -68,26 +68,18 @@ class Writes:
         while writes is not None and writes._library is not library:
             writes = writes._outer
         if writes is not None:
-            writes._adopted.append(_Adopted(ref(tensor), tensor._data, tensor._node, error))
+            writes.adopted.append(_Adopted(ref(tensor), tensor._data, tensor._node, error))
         return writes is not None
-
-    def adopted(self) -> set[int]:
-        """Return the numbers of the tensors that were brought into the library."""
-        if not self._adopted:
-            return set()
-        return {id(tensor) for a in self._adopted if (tensor := a.tensor()) is not None}
 
     def put_back(self) -> Exception | None:
         """Put back those that are still there, which were not made by the function.
 
         Returns the error of the first.
         """
-        if not self._adopted:
-            return None
-        if any(a.tensor() is not None for a in self._adopted):
+        if any(a.tensor() is not None for a in self.adopted):
             gc.collect()  # the function's own may be part of a cycle
         first = None
-        for tensor, array, node, error in reversed(self._adopted):
+        for tensor, array, node, error in reversed(self.adopted):
             if (result := tensor()) is not None:
                 result._data, result._node, first = array, node, error
         return first

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from pullback import hints
 from pullback.arrays import NUMPY, is_array, library_of
-from pullback.core.custom.pytree import flatten, named_leaves, unflatten
+from pullback.core.custom.pytree import flatten, paths_of, unflatten
 from pullback.core.function.dispatch import wrap_in
 from pullback.core.tensor.tensor import Tensor, box, new_leaf
 from pullback.core.tensor.versions import shared_counter
@@ -96,7 +96,11 @@ class Arguments:
         self.api, self.fun, self._args, self._kwargs = api, fun, args, kwargs
         self.several = isinstance(argnum, (tuple, list))
         wanted: Sequence[Any] = argnum if self.several else (argnum,)  # type: ignore[assignment]
-        self._keys = keys = [_key_of(api, fun, w, args, kwargs) for w in wanted]
+        count = len(args)
+        self._keys = keys = [
+            w if w.__class__ is int and 0 <= w < count else _key_of(api, fun, w, args, kwargs)
+            for w in wanted
+        ]
         if len(keys) > 1 and len(set(keys)) != len(keys):
             required = "each argument once in argnum required"
             raise ArgumentError(compose(api, required, str(tuple(wanted))))
@@ -111,16 +115,20 @@ class Arguments:
     def sources(self) -> list[Tensor | None]:
         """Return each leaf of the differentiated arguments as a tensor; None for an integer."""
         result = [_source(self, i, leaf) for i, leaf in enumerate(self.leaves)]
-        if result and not [source for source in result if source is not None]:
+        for source in result:
+            if source is not None:
+                return result
+        if result:
             raise _no_derivative(self.api, self.path(0), self.leaves[0])
         return result
 
     def path(self, i: int) -> str:
         """Return where a leaf is, as Python would reach it, for errors."""
-        given = unflatten(self.structure, self.leaves)
-        values = given if self.several else (given,)
-        pairs = zip(self.names, values, strict=True)
-        return [path for name, value in pairs for path, _ in named_leaves(name, value)][i]
+        structures = [self.structure]
+        if self.several:
+            structures = self.structure.items  # type: ignore[union-attr]
+        pairs = zip(self.names, structures, strict=True)
+        return [path for name, inner in pairs for path in paths_of(name, inner)][i]
 
     def inputs(self, level: int) -> list[Input | None]:
         """Return what replaces each leaf of the differentiated arguments; None: nothing does."""
@@ -135,7 +143,7 @@ class Arguments:
             _standing_for(leaf) if t is None else t
             for leaf, t in zip(self.leaves, tensors, strict=True)
         ]
-        values = self.structured(standing)
+        values = unflatten(self.structure, standing)
         args, kwargs = list(self._args), dict(self._kwargs)
         for key, value in zip(self._keys, values if self.several else (values,), strict=True):
             if isinstance(key, str):
@@ -224,7 +232,7 @@ def _source(arguments: Arguments, i: int, given: Any) -> Tensor | None:
     """Return a leaf as a tensor; None for an integer, which has no derivative."""
     if given.__class__ is _ndarray and given.dtype in NUMPY.quick_dtypes:
         return box(given, cls=NumPyTensor)
-    source = tensor_for(given)
+    source = given if isinstance(given, Tensor) else tensor_for(given)
     if source is None and given is None:
         return None
     if source is None:
@@ -236,16 +244,19 @@ def _source(arguments: Arguments, i: int, given: Any) -> Tensor | None:
 
 def _input(given: Any, source: Tensor, level: int) -> Input:
     """Return the tensor that replaces a leaf, a new leaf or a clone in the graph."""
-    source.data_array()
+    if source._base is not None:
+        source.data_array()
     running = WRAPPING.get()
     if running and running[-1].library.level > library_of(source._data).level:
         source = wrap_in(source, running[-1].library)
     if depends_on_outer_level(source, level):
         tensor = run_recorded(level, clone, source)
         tensor._node.levels |= 1 << level
+        counter = shared_counter(tensor)
     else:
-        tensor = new_leaf(source._data, level, shared_counter(source), source.__class__)
-    return Input(given, tensor, box(tensor._data, tensor._node, shared_counter(tensor)))
+        counter = shared_counter(source)
+        tensor = new_leaf(source._data, level, counter, source.__class__)
+    return Input(given, tensor, box(tensor._data, tensor._node, counter))
 
 
 def _standing_for(leaf: Any) -> Any:

@@ -38,7 +38,7 @@ from pullback.transforms.api.recording import (
 )
 from pullback.transforms.api.vmap import for_rows
 from pullback.transforms.directions import as_tensor, directions, is_differentiable
-from pullback.transforms.forward.transpose import Pushforward, unit_seeds
+from pullback.transforms.forward.pushforward import Pushforward, unit_seeds
 from pullback.transforms.levels import run_recorded
 from pullback.transforms.user_calls import WrappedCall
 

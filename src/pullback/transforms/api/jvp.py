@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from pullback.core.custom.pytree import Structure, flatten, map_leaves, unflatten
@@ -18,7 +19,7 @@ from pullback.transforms.api.recording import (
 )
 from pullback.transforms.directions import as_tensor, directions, is_differentiable
 from pullback.transforms.forward.array import TangentLibrary, tangents
-from pullback.transforms.forward.transpose import Pushforward
+from pullback.transforms.forward.pushforward import Pushforward
 from pullback.transforms.levels import new_level, run_recorded
 from pullback.transforms.wrapped import (
     part_of,
@@ -147,15 +148,15 @@ class ForwardResult(NamedTuple):
 
     def values(self) -> list[Any]:
         """Return the leaves of the result."""
-        return [_value(self.library, leaf) for leaf in self.outs]
+        return list(map(partial(_value, self.library), self.outs))
 
     def tangents(self) -> list[Tensor | None]:
         """Return the derivatives of the leaves of the result."""
-        return [_tangent(self.library, leaf) for leaf in self.outs]
+        return list(map(partial(_tangent, self.library), self.outs))
 
     def auxiliary(self) -> Any:
         """Return the second object."""
-        return map_leaves(lambda leaf: _value(self.library, leaf), self.rest)
+        return map_leaves(partial(_value, self.library), self.rest)
 
 
 def run_forward(
@@ -178,7 +179,7 @@ def run_forward(
         for s, v in zip(sources, vectors, strict=True)
     ]
     user_ops: list[Any] = []
-    result = run_wrapped(library, lambda: arguments.call(standing), user_ops=user_ops)
+    result = run_wrapped(library, partial(arguments.call, standing), user_ops=user_ops)
     out, rest = parts(arguments, result, has_aux)
     outs, structure = flatten(out)
     check_differentiable(arguments, outs, structure)

@@ -16,7 +16,7 @@ from pullback.arrays import NUMPY, is_array, library_of
 from pullback.core.backward import api as engine
 from pullback.core.custom.pytree import Structure, flatten, leaves, unflatten
 from pullback.core.graph.modes import STATE
-from pullback.core.tensor.endings import run_in_call
+from pullback.core.tensor.endings import CALLS, Call
 from pullback.core.tensor.tensor import Tensor, in_class
 from pullback.core.tensor.writes import WRITES, Writes
 from pullback.errors import ArgumentTypeError, DTypeError, GraphError, InplaceError, compose
@@ -154,12 +154,14 @@ def run_noting_writes(
 
     Returns its result, and what it wrote to of what is outside and no part of the result.
     """
-    outer = WRITES.get()
+    outer, call = WRITES.get(), CALLS.get()
     writes = Writes(outer)
     try:
         WRITES.set(writes)
-        result = run_in_call(levels, fn, *args, **kw)
+        CALLS.set(Call(call, levels))
+        result = fn(*args, **kw)
     finally:
+        CALLS.set(call)
         WRITES.set(outer)
     left = list(writes.left())
     if left:

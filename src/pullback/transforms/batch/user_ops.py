@@ -8,13 +8,15 @@ each sample, and is such a call itself, and so on for every order. Nothing is co
 from __future__ import annotations
 
 import itertools
+import operator
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from pullback.arrays import NUMPY, is_array, varies
 from pullback.core.backward import api as engine
+from pullback.core.custom.pytree import flatten
 from pullback.core.custom.vmap_rule import VmapInfo
 from pullback.core.function.dispatch import unwrap_escaped
 from pullback.core.function.namespace import TENSOR_XP
@@ -28,6 +30,7 @@ from pullback.transforms.batch.rules import stacked
 from pullback.transforms.levels import (
     WRAPPING,
     depends_on_outer_level,
+    has_graph,
     new_level,
     run_recorded,
 )
@@ -73,9 +76,15 @@ def _called(library: Any, called: UserCall, step: _Step) -> Any:
 
 def _info(library: Any, arrays: Sequence[Any]) -> VmapInfo:
     """Return how many samples arrays have, and how numbers are drawn for them."""
-    sizes = [a.value.shape[0] for a in arrays if a.batched]
-    running = [r for r in WRAPPING.get() if r.library is library]
-    return VmapInfo(sizes[0] if sizes else 0, running[-1].randomness if running else "different")
+    size, randomness = 0, "different"
+    for a in arrays:
+        if a.batched:
+            size = a.value.shape[0]
+            break
+    for running in WRAPPING.get():
+        if running.library is library:
+            randomness = running.randomness
+    return VmapInfo(size, randomness)
 
 
 # -- what was recorded of the samples --------------------------------------------------------------
@@ -127,6 +136,8 @@ class _Parts:
             return _rows(value, True, level, self.size)
         if self.together and not batched:
             value = _expanded(value, self.size)
+        if level is None and not value.requires_grad:
+            return [value] * len(self.outs)
         return [_seed(value, level) for _ in self.outs]
 
 
@@ -158,17 +169,13 @@ def _seed(value: Tensor, level: int | None) -> Tensor:
     return clone(value) if value.requires_grad else _place(value, level)
 
 
-def _keeps(values: Sequence[Any]) -> bool:
-    return STATE.get().grad and True in [isinstance(v, Tensor) and v.requires_grad for v in values]
-
-
 def _run(level: int | None, function: Callable[..., Any], *args: Any) -> Any:
     """Call a function, recorded where a level is given."""
     return function(*args) if level is None else run_recorded(level, function, *args)
 
 
-def _depend_on_outer_level(outs: Sequence[Tensor], level: int) -> bool:
-    return STATE.get().grad and True in [depends_on_outer_level(o, level) for o in outs]
+def _depend_on_outer_level(outs: Iterable[Tensor], level: int) -> bool:
+    return STATE.get().grad and any(map(depends_on_outer_level, outs, itertools.repeat(level)))
 
 
 class _Step(ABC):
@@ -210,7 +217,7 @@ class _BySample(_Step):
         tracked: Sequence[bool],
     ) -> _Parts:
         """Return the results of parts, and what was recorded of those that are tracked."""
-        kept, size, recorded = _keeps(values), info.batch_size, any(tracked)
+        kept, size, recorded = has_graph(values), info.batch_size, any(tracked)
         count = max(size, 1)
         level = new_level()
         columns = [
@@ -220,7 +227,7 @@ class _BySample(_Step):
         places = [list(row) for row in zip(*columns, strict=True)] or [[]] * count
         rows = _run(level if recorded else None, self._run, places, _draws(info, self.name))
         if not kept and recorded:
-            kept = _depend_on_outer_level([out for outs in rows for out in outs], level)
+            kept = _depend_on_outer_level(itertools.chain(*rows), level)
         return _Parts(places, rows, size, kept or not recorded, level)
 
     def _run(
@@ -231,9 +238,12 @@ class _BySample(_Step):
         for row, drawn in zip(places, draws, strict=False):
             with drawn:
                 self.called(*row)
-            results = self.called.results = list(map(_as_part, self.called.results))
-            rows.append([x for x in results if isinstance(x, Tensor)])
-            others = [x for x in results if not isinstance(x, Tensor)]
+            self.called.results = results = list(map(_as_part, self.called.results))
+            outs: list[Tensor] = []
+            others: list[Any] = []
+            for x in results:
+                (outs if isinstance(x, Tensor) else others).append(x)
+            rows.append(outs)
             first = others if first is None else first
             if first or others:
                 self._check_same(first, others)
@@ -301,7 +311,7 @@ class _ByRule(_Step):
             for v, b, t in zip(values, batched, tracked, strict=True)
         ]
         in_dims = [0 if b or t else None for b, t in zip(batched, tracked, strict=True)]
-        kept, level = _keeps(values), new_level()
+        kept, level = has_graph(values), new_level()
         places = [_place(v, level if t else None) for v, t in zip(given, tracked, strict=True)]
         outs = _run(level if any(tracked) else None, self._by_rule, info, places, in_dims)
         kept = kept or not any(tracked) or _depend_on_outer_level(outs, level)
@@ -316,8 +326,8 @@ class _ByRule(_Step):
         values = called.with_tensors(places)
         positional, keywords = op.signature.spread(called.arguments, values)
         result = op.vmap_rule(info, tuple(called.with_leaves(all_dims)), positional, keywords)
-        called.take(result[0])
-        called.results = [_as_part(x) for x in called.results]
+        results, called.structure = flatten(result[0])
+        called.results = list(map(_as_part, results))
         pairs = zip(called.results, result[1], strict=True)
         return [self._first(x, d, info.batch_size) for x, d in pairs if isinstance(x, Tensor)]
 
@@ -330,6 +340,9 @@ class _ByRule(_Step):
             came = f"axis {axis} of a result of shape {out.shape}"
             raise ShapeError(compose(f"{self.name}.vmap", required, came))
         return TENSOR_XP.moveaxis(out, axis, 0)
+
+
+_NODE = operator.attrgetter("_node")
 
 
 class _Pull(_Step):
@@ -354,12 +367,13 @@ class _Pull(_Step):
         """Return the gradients of the arguments that are wanted."""
         first, level = len(self._wanted), max(new_level(), self._parts.level)
         parts, recorded = self._parts.of_samples(info.batch_size), any(tracked)
-        kept = STATE.get().grad and (_keeps(values[first:]) or self._parts.kept)
+        kept = STATE.get().grad and (self._parts.kept or has_graph(values[first:]))
         columns = [
             parts.seeds(v, b, level if t else None)
             for v, b, t in zip(values[first:], batched[first:], tracked[first:], strict=True)
         ]
-        places = [[*row, *(c[k] for c in columns)] for k, row in enumerate(parts.places)]
+        pairs = zip(parts.places, zip(*columns, strict=True), strict=True)
+        places = [[*row, *seeds] for row, seeds in pairs]
         chosen = [[*itertools.compress(row, self._wanted)] for row in parts.places]
         calls = [*zip(parts.outs, places, chosen, strict=True)]
         # What stands for an argument of several samples has a gradient by each of them.
@@ -372,7 +386,8 @@ class _Pull(_Step):
 
     def _pull(self, calls: Sequence[tuple[Any, Any, Any]], recorded: bool) -> list[list[Tensor]]:
         """Return what is pulled back, together, through what was recorded of some calls."""
-        roots, cotangents, chosen, variables = [], [], [], []
+        roots, cotangents, chosen = [], [], []
+        variables: list[Tensor] = []
         for outs, places, wanted in calls:
             seeds = places[len(self._wanted) :]
             for out, seed in zip(itertools.compress(outs, self._given), seeds, strict=True):
@@ -380,7 +395,7 @@ class _Pull(_Step):
                     roots.append(out)
                     cotangents.append(seed)
             chosen += wanted
-            variables += [p for p in places if p._node is not None]
+            variables += filter(_NODE, places)
         result: Sequence[Tensor | None] = [None] * len(chosen)
         if roots:
             result = engine.pulled_back(roots, chosen, cotangents, True, recorded, variables)
@@ -398,13 +413,15 @@ def call_by_sample(library: Any, function: Any, tensors: Sequence[Tensor]) -> li
     step = function
     if not isinstance(function, _Step):
         step = _BySample(FunctionCall(_dispatched(function), tensors, {}, "vmap"))
-    arrays = [t._data for t in tensors]
-    batched = [a.batched for a in arrays]
-    recorded = STATE.get().grad
-    tracked = [recorded and t._node is not None for t in tensors]
-    values, info = [to_tensor(a.value) for a in arrays], _info(library, arrays)
-    parts, outs = run_within(library, _joined, library, step, info, values, batched, tracked)
-    result = [library.array_class(part_of(out), bool(parts.size)) for out in outs]
+    recorded, arrays = STATE.get().grad, []
+    values, batched, tracked = [], [], []
+    for t in tensors:
+        arrays.append(t._data)
+        values.append(to_tensor(t._data.value))
+        batched.append(t._data.batched)
+        tracked.append(recorded and t._node is not None)
+    info = _info(library, arrays)
+    parts, result = run_within(library, _joined, library, step, info, values, batched, tracked)
 
     def pull(tensors: Any, chosen: Sequence[bool], cotangents: Sequence[Tensor | None]) -> Any:
         given = [g is not None for g in cotangents]
@@ -431,6 +448,7 @@ def _joined(
     values: Sequence[Any],
     batched: Sequence[bool],
     tracked: Sequence[bool],
-) -> tuple[_Parts, list[Tensor]]:
+) -> tuple[_Parts, list[Any]]:
     parts = step.on_parts(info, values, batched, tracked)
-    return parts, parts.joined(library, step.name)
+    outs, has_axis = parts.joined(library, step.name), bool(parts.size)
+    return parts, [library.array_class(part_of(out), has_axis) for out in outs]

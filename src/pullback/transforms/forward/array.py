@@ -26,7 +26,7 @@ from pullback.errors import GraphError, compose
 from pullback.ops.functions.creation import zeros_like
 from pullback.ops.primitives.indexing import is_basic
 from pullback.transforms.forward.rules import derived, derived_on_parts, is_quick, quickly
-from pullback.transforms.forward.user_ops import call_user_op, jvp_of_function
+from pullback.transforms.forward.pushforward import call_user_op, jvp_of_function
 from pullback.transforms.user_calls import call_on_parts
 from pullback.transforms.wrapped import (
     TransformLibrary,
@@ -66,7 +66,7 @@ class Tangent(Wrapped):
     @property
     def whole_tangent(self) -> Any:
         """The tangent in the shape of the value."""
-        if self.tangent is None or self.tangent.shape == self.shape:
+        if self.tangent is None or self.tangent.shape == self.value.shape:
             return self.tangent
         return on_parts(on_part, "broadcast_to", [self.tangent], [self.shape], {})
 

@@ -3,7 +3,7 @@
 The rules are those of reverse mode. Of an element-wise operation a rule multiplies with the
 derivative, so it is applied to the vector. Where a rule does not ask for its own input or the
 result, the operation is linear in that input, and is applied to the vector itself. The derivative
-of any other operation is the transpose of what its backward does: see `jvp_by_transpose`.
+of any other operation is the transpose of what its backward does: see `pushed`.
 
 All runs on tensors where something is recorded, or wrapped further in; on the default library's own
 arrays else, which is quicker. A vector may be smaller than its input, which it is broadcast to, and
@@ -23,7 +23,7 @@ from pullback.core.function.primitive import Primitive, parameters
 from pullback.core.function.record import asked_for
 from pullback.core.tensor.ownership import can_add_in_place
 from pullback.core.tensor.tensor import Tensor
-from pullback.transforms.forward.transpose import jvp_by_transpose
+from pullback.transforms.forward.pushforward import pushed
 from pullback.transforms.wrapped import is_numbers, is_part, results_in, results_of, to_tensor
 
 __all__ = ["derived", "derived_on_parts", "is_quick", "quickly"]
@@ -48,7 +48,7 @@ def derived_on_parts(
         else _broadcast(TENSOR_XP, v, t)
         for i, (t, v) in enumerate(zip(tensors, vectors, strict=True))
     ]
-    return jvp_by_transpose(lambda *given: results_of(op, given, settings), tensors, vectors)
+    return pushed(lambda *given: results_of(op, given, settings), tensors, vectors)
 
 
 def derived(
