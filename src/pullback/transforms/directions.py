@@ -23,7 +23,7 @@ from pullback.errors import (
 )
 from pullback.ops.functions.creation import asarray
 
-__all__ = ["as_tensor", "directions", "is_differentiable"]
+__all__ = ["as_tensor", "described", "directions", "is_differentiable"]
 
 _ndarray = NUMPY.array_types[0]
 
@@ -117,13 +117,14 @@ def _match(
         wanted = like[len(found)] if structure is None else structure.like
         for container, key in within:
             name = path_of(name, container, key)
-        required = f"the structure {_described(wanted)} required in {name}"
-        raise ArgumentError(compose(api, required, _described(given)))
+        required = f"the structure {described(wanted)} required in {name}"
+        raise ArgumentError(compose(api, required, described(given)))
     for key, inner in zip(structure.keys, structure.items, strict=True):
         _match(api, name, items[key], like, inner, found, (*within, (structure.like, key)))
 
 
-def _described(value: Any) -> str:
+def described(value: Any) -> str:
+    """Return what errors call a value, with the keys of a container."""
     items = children(value)
     kind = "Tensor" if isinstance(value, Tensor) else type(value).__name__
     return (

@@ -30,7 +30,7 @@ from pullback.core.function.dispatch import THEIRS, UNFIT, beside, kernel_of, wr
 from pullback.core.function.namespace import TENSOR_XP
 from pullback.core.function.primitive import Primitive
 from pullback.core.function.record import apply
-from pullback.core.function.tensor_library import TENSOR_LIBRARY, library_of_part, on_parts
+from pullback.core.function.tensor_library import TENSOR_LIBRARY, library_of_part
 from pullback.core.graph.modes import MAKING, STATE, mode_of_parts
 from pullback.core.graph.node import levels_of
 from pullback.core.tensor.endings import CALLS, Call

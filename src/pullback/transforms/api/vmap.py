@@ -9,18 +9,26 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, NamedTuple
+from typing import Any
 
 from pullback.arrays import is_array, library_of
-from pullback.core.custom.pytree import children, flatten, named_leaves, path_of, unflatten
+from pullback.core.custom.pytree import (
+    Structure,
+    children,
+    flatten,
+    path_of,
+    paths_of,
+    unflatten,
+)
 from pullback.core.function.namespace import TENSOR_XP
 from pullback.core.tensor.tensor import Tensor, box
 from pullback.errors import ArgumentError, ArgumentTypeError, ShapeError, TensorIndexError, compose
 from pullback.ops.functions.creation import asarray
 from pullback.ops.functions.random import Drawn, replayed, watched
-from pullback.transforms.api.arguments import Function, Transformed, class_for, name_of
+from pullback.transforms.api.arguments import Function, Transformed, name_of, tensor_for
 from pullback.transforms.api.recording import leaves_as_given
 from pullback.transforms.batch.array import BatchLibrary, batches
+from pullback.transforms.directions import described
 from pullback.transforms.levels import depends_on_outer_level, new_level
 from pullback.transforms.wrapped import (
     numpy_scalar,
@@ -150,21 +158,21 @@ class Vmapped(Transformed):
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """Compute the function for all samples."""
-        found = argument_leaves(self._in_axes, args, kwargs)
-        size = size_of_batch(found)
-        given = [leaf.value for leaf in found if is_numeric(leaf.value)]
-        library = batches(new_level([x for x in given if isinstance(x, Tensor)]))
-        samples = [None if leaf.axis is None else _samples_first(leaf) for leaf in found]
+        mapped = _Mapped(self._in_axes, args, kwargs)
+        library = batches(new_level([x for x in mapped.arrays if isinstance(x, Tensor)]))
+        samples, size = mapped.samples(), mapped.size
         step = size if self._chunk is None else int(self._chunk)
-        outs: list[Any] = []
+        outs: list[list[Any]] = []
         for start, draws in zip(range(0, size, step), self._draws(), strict=False):
-            part = [x if x is None or step >= size else x[start : start + step] for x in samples]
+            part = samples
+            if step < size:
+                part = [x if x is None else x[start : start + step] for x in samples]
             with draws:
-                outs.append(self._on_batch(library, args, kwargs, found, part))
-        result = outs[0] if len(outs) == 1 else _joined(self._out_axes, outs)
-        results, structure = flatten(result)
-        results = [_apart(x, given) for x in results]
-        return unflatten(structure, leaves_as_given(results, given))
+                chunk, structure = self._on_batch(library, mapped, part, min(step, size - start))
+                outs.append(chunk)
+        results = outs[0] if len(outs) == 1 else self._joined(outs, structure)
+        results = _apart(results, mapped.arrays)
+        return unflatten(structure, leaves_as_given(results, mapped.arrays))
 
     def _draws(self) -> Iterator[AbstractContextManager[Any]]:
         """Yield what the random draws of each chunk happen in."""
@@ -179,65 +187,69 @@ class Vmapped(Transformed):
     def _on_batch(
         self,
         library: BatchLibrary,
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-        found: Sequence[Leaf],
+        mapped: _Mapped,
         samples: Sequence[Tensor | None],
-    ) -> Any:
-        """Return the results for samples whose axis comes first."""
-        size = next(x.shape[0] for x in samples if x is not None)
+        size: int,
+    ) -> tuple[list[Any], Structure | None]:
+        """Return the results for samples whose axis comes first, and their containers."""
         standing = [
-            leaf.value
-            if x is None
-            else box(library.array_class(part_of(x)), cls=class_for(leaf.value))
-            for leaf, x in zip(found, samples, strict=True)
+            leaf if x is None else box(library.array_class(part_of(x)), cls=x.__class__)
+            for leaf, x in zip(mapped.leaves, samples, strict=True)
         ]
-        new_args, new_kwargs = unflatten(flatten([list(args), kwargs])[1], standing)
-        shared = [leaf.value for leaf in found if isinstance(leaf.value, Tensor)]
+        args, kwargs = unflatten(mapped.structure, standing)
+        shared = [x for x in mapped.arrays if isinstance(x, Tensor)]
         result = run_wrapped(
-            library, lambda: self._fun(*new_args, **new_kwargs), size, self._randomness, shared
+            library, functools.partial(self._fun, *args, **kwargs), size, self._randomness, shared
         )
-        return _results(library, self._fun, result, self._out_axes, size)
+        results, structure = flatten(result)
+        if not [x for x in results if x is not None]:
+            required = f"a result of {name_of(self._fun)} required"
+            hint = "return the tensors that vmap is to give back"
+            came = "None" if result is None else "an empty one"
+            raise ArgumentTypeError(compose("vmap", required, came, hint=hint))
+        axes = self._result_axes(results, structure)
+        for i, (x, axis) in enumerate(zip(results, axes, strict=True)):
+            part, has_axis = _part(library, self._as_result(x, i, structure))
+            if axis is not None:
+                part = part if has_axis else _repeated(part, size)
+                axis = _from_front(axis, part, functools.partial(self._path, i, structure))
+                part = TENSOR_XP.moveaxis(part, 0, axis) if axis else part
+            elif has_axis:
+                path = self._path(i, structure)
+                required = f"an axis for {path} required in out_axes, as it differs by sample"
+                raise ArgumentError(compose("vmap", required, "None"))
+            results[i] = part
+        return results, structure
 
+    def _as_result(self, leaf: Any, i: int, structure: Structure | None) -> Tensor:
+        if isinstance(leaf, Tensor):
+            return leaf
+        if is_array(leaf) or isinstance(leaf, (bool, int, float, complex, numpy_scalar)):
+            return asarray(leaf)
+        required = f"tensors, arrays or numbers required in {self._path(i, structure)}"
+        raise ArgumentTypeError(compose("vmap", required, type(leaf).__name__))
 
-def _samples_first(leaf: Leaf) -> Tensor:
-    """Return an argument as a tensor whose first axis is that of the samples."""
-    tensor = leaf.value if isinstance(leaf.value, Tensor) else asarray(leaf.value)
-    moved: Tensor = TENSOR_XP.moveaxis(tensor, leaf.axis, 0) if leaf.axis else tensor
-    return moved
+    def _path(self, i: int, structure: Structure | None) -> str:
+        """Return what errors call a leaf of the result."""
+        return [*paths_of(f"the result of {name_of(self._fun)}", structure)][i]
+
+    def _result_axes(self, leaves: Sequence[Any], structure: Structure | None) -> list[Any]:
+        name = f"the result of {name_of(self._fun)}"
+        return _axes("out_axes", name, self._out_axes, leaves, structure)
+
+    def _joined(self, outs: Sequence[Sequence[Any]], structure: Structure | None) -> list[Any]:
+        """Return the results of chunks as one; what is the same for all samples is for chunks."""
+        axes = self._result_axes(outs[0], structure)
+        columns = zip(axes, zip(*outs, strict=True), strict=True)
+        return [xs[0] if a is None else TENSOR_XP.concat(list(xs), axis=a) for a, xs in columns]
 
 
 # -- results ---------------------------------------------------------------------------------------
-def _results(library: BatchLibrary, fun: Function, result: Any, out_axes: Any, size: int) -> Any:
-    """Return the results of all samples, with their axis where `out_axes` says."""
-    results, structure = flatten(result)
-    if all(x is None for x in results):
-        required = f"a result of {name_of(fun)} required"
-        hint = "return the tensors that vmap is to give back"
-        came = "None" if result is None else "an empty one"
-        raise ArgumentTypeError(compose("vmap", required, came, hint=hint))
-    found = matched("out_axes", f"the result of {name_of(fun)}", out_axes, result)
-    return unflatten(structure, [_with_axis(library, leaf, size) for leaf in found])
-
-
-def _with_axis(library: BatchLibrary, leaf: Leaf, size: int) -> Any:
-    part, has_axis = _part(library, _as_result(leaf))
-    if leaf.axis is None:
-        if has_axis:
-            required = f"an axis for {leaf.path} required in out_axes, as it differs by sample"
-            raise ArgumentError(compose("vmap", required, "None"))
-        return part
-    part = part if has_axis else _repeated(part, size)
-    axis = axis_within(leaf.axis, len(part.shape), leaf)
-    return TENSOR_XP.moveaxis(part, 0, axis) if axis else part
-
-
 def _part(library: BatchLibrary, value: Tensor) -> tuple[Tensor, bool]:
     """Return what a batch holds, as a tensor, and whether its first axis is that of the samples."""
     array = value.data_array()
-    if not library.has(array):
-        part, has_axis = value, False
-    else:
+    part, has_axis = value, False
+    if array.__class__ is library.array_class:
         part, has_axis = tensor_of_part(array.value, value.__class__), array.batched
     if part.requires_grad and not depends_on_outer_level(part, library.level):
         part = part._alias()  # it depends on nothing that can be differentiated by
@@ -247,23 +259,6 @@ def _part(library: BatchLibrary, value: Tensor) -> tuple[Tensor, bool]:
 def _repeated(part: Tensor, size: int) -> Tensor:
     repeated: Tensor = TENSOR_XP.broadcast_to(part, (size, *part.shape)).clone()
     return repeated
-
-
-def _as_result(leaf: Leaf) -> Tensor:
-    if isinstance(leaf.value, Tensor):
-        return leaf.value
-    if is_array(leaf.value) or isinstance(leaf.value, (bool, int, float, complex, numpy_scalar)):
-        return asarray(leaf.value)
-    required = f"tensors, arrays or numbers required in {leaf.path}"
-    raise ArgumentTypeError(compose("vmap", required, type(leaf.value).__name__))
-
-
-def _joined(out_axes: Any, outs: Sequence[Any]) -> Any:
-    """Return the results of chunks as one; what is the same for all samples is so for chunks."""
-    axes = [leaf.axis for leaf in matched("out_axes", "the result", out_axes, outs[0])]
-    columns = zip(axes, zip(*[flatten(out)[0] for out in outs], strict=True), strict=True)
-    joined = [xs[0] if a is None else TENSOR_XP.concat(list(xs), axis=a) for a, xs in columns]
-    return unflatten(flatten(outs[0])[1], joined)
 
 
 def for_rows(
@@ -286,92 +281,147 @@ def for_rows(
         parts = [_part(library, tensor) for tensor in found]
         blocks.append([part if stacked else _repeated(part, size) for part, stacked in parts])
     if len(blocks) == 1:
-        return [_apart(result, [block]) for result in blocks[0]]
+        return _apart(blocks[0], [block])
     return [TENSOR_XP.concat(list(column)) for column in zip(*blocks, strict=True)]
 
 
-def _apart(result: Tensor, given: Sequence[Any]) -> Tensor:
-    """Return a result that shares no memory with the arguments: it is no view of theirs."""
-    if result.requires_grad:
-        return result
-    array = result.data_array()
-    library = library_of(array)
-    if not library.mutable:
-        return result
-    arrays = [x.data_array() if isinstance(x, Tensor) else x for x in given]
-    if library.owns(array) and all(array is not a for a in arrays):
-        return result if result._base is None else box(array, cls=result.__class__)
-    return box(library.copy(array), cls=result.__class__)
+def _apart(results: Sequence[Tensor], given: Sequence[Any]) -> list[Tensor]:
+    """Return results that share no memory with the arguments: they are no views of theirs."""
+    arrays = {id(x.data_array() if isinstance(x, Tensor) else x) for x in given}
+    apart = []
+    for result in results:
+        if not result.requires_grad:
+            array = result.data_array()
+            library = library_of(array)
+            if library.mutable:
+                if not library.owns(array) or id(array) in arrays:
+                    array = library.copy(array)
+                if array is not result._data or result._base is not None:
+                    result = box(array, cls=result.__class__)
+        apart.append(result)
+    return apart
 
 
 # -- mapped axes -----------------------------------------------------------------------------------
-class Leaf(NamedTuple):
-    """What is no container, its path, and the axis of the samples; None for none."""
+class _Mapped:
+    """The arguments of a call, and which axis of each is that of the samples.
 
-    path: str
-    value: Any
-    axis: int | None
-
-
-def is_numeric(value: Any) -> bool:
-    """Return whether a value is a tensor or an array."""
-    return isinstance(value, Tensor) or is_array(value)
-
-
-def argument_leaves(in_axes: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Leaf]:
-    """Return the leaves of all arguments, positional ones first.
-
-    Raises
-    ------
-    ArgumentError, ArgumentTypeError, TensorIndexError
-        If `in_axes` does not fit the arguments.
+    Attributes
+    ----------
+    leaves, structure : list, Structure
+        What is no container among all arguments, positional ones first, and the containers.
+    axes : list of int or None
+        The axis of each leaf, counted from the front; None for what all samples share.
+    arrays : list
+        The leaves that are tensors or arrays.
+    size : int
+        The number of samples.
     """
-    axes = in_axes
-    if in_axes is None or _is_axis(in_axes):
-        axes = (in_axes,) * len(args)
-    elif not isinstance(in_axes, (tuple, list)):
-        required = "an axis, or a tuple with one item for each positional argument, as in_axes"
-        came = type(in_axes).__name__
-        raise ArgumentTypeError(compose("vmap", f"{required} required", came))
-    elif len(in_axes) != len(args):
-        required = f"an item of in_axes for each of {len(args)} positional arguments required"
-        raise ArgumentError(compose("vmap", required, f"{len(in_axes)}: {in_axes!r}"))
-    result = [
-        leaf
-        for i, (axis, value) in enumerate(zip(axes, args, strict=True))
-        for leaf in matched("in_axes", f"argument {i}", axis, value)
-    ]
-    for name, value in kwargs.items():
-        for path, leaf in named_leaves(f"argument {name!r}", value):
-            result.append(Leaf(path, leaf, 0 if is_numeric(leaf) else None))
-    return [leaf if leaf.axis is None else _checked(leaf) for leaf in result]
+
+    def __init__(self, in_axes: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self.leaves, structure = flatten((args, kwargs))
+        assert structure is not None
+        self.structure = structure
+        self.axes = axes = self._of_positional(in_axes, len(args))
+        named = len(axes)  # these have the axis 0 if they are arrays
+        self.arrays, self.size = [], -1
+        for i, leaf in enumerate(self.leaves):
+            is_numeric = isinstance(leaf, Tensor) or is_array(leaf)
+            if is_numeric:
+                self.arrays.append(leaf)
+            if i >= named:
+                axes.append(0 if is_numeric else None)
+            if axes[i] is not None:
+                self._map(i, leaf, is_numeric)
+        if self.size < 0:
+            required = "at least one argument to map over required"
+            hint = "call the function itself, or give an axis in in_axes"
+            raise ArgumentError(compose("vmap", required, "none", hint=hint))
+
+    def samples(self) -> list[Tensor | None]:
+        """Return the mapped leaves as tensors whose first axis is that of the samples."""
+        result: list[Tensor | None] = []
+        for leaf, axis in zip(self.leaves, self.axes, strict=True):
+            tensor = None if axis is None else tensor_for(leaf)
+            result.append(TENSOR_XP.moveaxis(tensor, axis, 0) if axis else tensor)
+        return result
+
+    def _of_positional(self, in_axes: Any, count: int) -> list[Any]:
+        inner, _ = self.structure.items
+        assert inner is not None
+        if in_axes is None or _is_axis(in_axes):
+            return [in_axes] * inner.size
+        if not isinstance(in_axes, (tuple, list)):
+            required = "an axis, or a tuple with one item for each positional argument, as in_axes"
+            came = type(in_axes).__name__
+            raise ArgumentTypeError(compose("vmap", f"{required} required", came))
+        if len(in_axes) != count:
+            required = f"an item of in_axes for each of {count} positional arguments required"
+            raise ArgumentError(compose("vmap", required, f"{len(in_axes)}: {in_axes!r}"))
+        axes: list[Any] = []
+        for i, (axis, structure) in enumerate(zip(in_axes, inner.items, strict=True)):
+            axes += _axes("in_axes", f"argument {i}", axis, self.leaves[len(axes) :], structure)
+        return axes
+
+    def _map(self, i: int, leaf: Any, is_numeric: bool) -> None:
+        """Count a mapped leaf's axis from the front; its length is the number of samples."""
+        if not is_numeric:
+            required = f"a tensor or an array required in {self._path(i)} to map over axis"
+            came = type(leaf).__name__
+            raise ArgumentTypeError(
+                compose("vmap", f"{required} {self.axes[i]}", came, hint=_SHARED)
+            )
+        self.axes[i] = axis = _from_front(self.axes[i], leaf, functools.partial(self._path, i))
+        size = int(leaf.shape[axis])
+        if self.size not in (-1, size):
+            pairs = zip(self.leaves[: i + 1], self.axes, strict=False)
+            sizes = {self._path(k): x.shape[a] for k, (x, a) in enumerate(pairs) if a is not None}
+            came = ", ".join(f"{n} in {path}" for path, n in sizes.items())
+            raise ShapeError(compose("vmap", "one length of all mapped axes required", came))
+        if size == 0:
+            came = f"an axis of length 0 in {self._path(i)}"
+            raise ShapeError(compose("vmap", "at least one sample required", came))
+        self.size = size
+
+    def _path(self, i: int) -> str:
+        """Return what errors call a leaf."""
+        pairs = [(f"argument {k!r}", x) for s in self.structure.items for k, x in _items(s)]
+        return [path for name, inner in pairs for path in paths_of(name, inner)][i]
 
 
-def matched(setting: str, path: str, axes: Any, value: Any) -> Iterator[Leaf]:
-    """Yield the leaves of a value, each with its axis.
+_SHARED = "give None in in_axes for what all samples share"
+
+
+def _items(structure: Structure | None) -> Iterator[tuple[Any, Structure | None]]:
+    return iter(()) if structure is None else zip(structure.keys, structure.items, strict=True)
+
+
+def _axes(
+    setting: str, path: str, axes: Any, leaves: Sequence[Any], structure: Structure | None
+) -> list[int | None]:
+    """Return the axis of each leaf, from one axis for all or a container of them.
 
     Raises
     ------
     ArgumentError, ArgumentTypeError
-        If `axes` is no axis and no container of the value's form.
+        If `axes` is no axis and no container of the leaves' form.
     """
     if axes is None or _is_axis(axes):
-        axis = None if axes is None else int(axes)
-        if children(value) is None:
-            yield Leaf(path, value, axis)
-            return
-        yield from (Leaf(name, leaf, axis) for name, leaf in named_leaves(path, value))
-        return
-    given, wanted = children(axes), children(value)
+        return [axes] * (1 if structure is None else structure.size)
+    given = children(axes)
     if given is None:
         required = f"an integer, None or a container of those required as {setting} of {path}"
         raise ArgumentTypeError(compose("vmap", required, repr(axes)))
-    if wanted is None or {k for k, _ in given} != {k for k, _ in wanted}:
-        required = f"{setting} of the structure of {path} required, {_structure(value)}"
-        raise ArgumentError(compose("vmap", required, _structure(axes)))
-    by_key = dict(given)
-    for key, item in wanted:
-        yield from matched(setting, path_of(path, value, key), by_key[key], item)
+    items = dict(given)
+    if structure is None or items.keys() != {*structure.keys}:
+        wanted = described(leaves[0] if structure is None else structure.like)
+        required = f"{setting} of the structure of {path} required, {wanted}"
+        raise ArgumentError(compose("vmap", required, described(axes)))
+    result: list[int | None] = []
+    for key, inner in _items(structure):
+        within = path_of(path, structure.like, key)
+        result += _axes(setting, within, items[key], leaves[len(result) :], inner)
+    return result
 
 
 def _is_axis(value: Any) -> bool:
@@ -380,54 +430,13 @@ def _is_axis(value: Any) -> bool:
     return hasattr(value, "__index__") and not isinstance(value, (bool, Tensor))
 
 
-def _structure(value: Any) -> str:
-    items = children(value)
-    if items is None:
-        return type(value).__name__
-    return f"{type(value).__name__} of {', '.join(str(k) for k, _ in items) or 'nothing'}"
-
-
-def _checked(leaf: Leaf) -> Leaf:
-    """Return a mapped leaf with its axis counted from the front."""
-    if not is_numeric(leaf.value):
-        required = f"a tensor or an array required in {leaf.path} to map over axis {leaf.axis}"
-        hint = "give None in in_axes for what all samples share"
-        came = type(leaf.value).__name__
-        raise ArgumentTypeError(compose("vmap", required, came, hint=hint))
-    axis = axis_within(leaf.axis, len(leaf.value.shape), leaf)
-    return leaf if axis == leaf.axis else leaf._replace(axis=axis)
-
-
-def axis_within(axis: Any, ndim: int, leaf: Leaf) -> int:
+def _from_front(axis: Any, value: Any, path: Callable[[], str]) -> int:
     """Return an axis counted from the front, or raise naming where it was given for."""
-    if not -ndim <= axis < ndim:
-        required = f"an axis of {leaf.path} required, from {-ndim} to {ndim - 1}"
-        if not ndim:
-            required = f"a tensor with an axis to map over required in {leaf.path}"
-            hint = "give None in in_axes for what all samples share"
-            raise TensorIndexError(compose("vmap", required, "0 dimensions", hint=hint))
-        raise TensorIndexError(compose("vmap", required, str(axis), (leaf.path, leaf.value)))
-    return int(axis) % ndim
-
-
-def size_of_batch(leaves: list[Leaf]) -> int:
-    """Return the length that the mapped axes of all arguments have.
-
-    Raises
-    ------
-    ArgumentError, ShapeError
-        If nothing is mapped; if lengths differ or are 0.
-    """
-    sizes = {leaf.path: leaf.value.shape[leaf.axis] for leaf in leaves if leaf.axis is not None}
-    if not sizes:
-        required = "at least one argument to map over required"
-        hint = "call the function itself, or give an axis in in_axes"
-        raise ArgumentError(compose("vmap", required, "none", hint=hint))
-    size = next(iter(sizes.values()))
-    if any(n != size for n in sizes.values()):
-        came = ", ".join(f"{n} in {path}" for path, n in sizes.items())
-        raise ShapeError(compose("vmap", "one length of all mapped axes required", came))
-    if size == 0:
-        required = "at least one sample required"
-        raise ShapeError(compose("vmap", required, f"an axis of length 0 in {next(iter(sizes))}"))
-    return int(size)
+    ndim = len(value.shape)
+    if -ndim <= axis < ndim:
+        return int(axis) % ndim
+    if not ndim:
+        required = f"a tensor with an axis to map over required in {path()}"
+        raise TensorIndexError(compose("vmap", required, "0 dimensions", hint=_SHARED))
+    required = f"an axis of {path()} required, from {-ndim} to {ndim - 1}"
+    raise TensorIndexError(compose("vmap", required, str(axis), (path(), value)))

@@ -25,8 +25,8 @@ from pullback.core.tensor.tensor import Tensor
 from pullback.errors import GraphError, compose
 from pullback.ops.functions.creation import zeros_like
 from pullback.ops.primitives.indexing import is_basic
-from pullback.transforms.forward.rules import derived, derived_on_parts, is_quick, quickly
 from pullback.transforms.forward.pushforward import call_user_op, jvp_of_function
+from pullback.transforms.forward.rules import derived, derived_on_parts, is_quick, quickly
 from pullback.transforms.user_calls import call_on_parts
 from pullback.transforms.wrapped import (
     TransformLibrary,
