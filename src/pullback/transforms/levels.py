@@ -72,12 +72,16 @@ def run_recorded(level: int, fn: Callable[..., Any], /, *args: Any, **kw: Any) -
         STATE.set(mode)
 
 
-def depends_on_outer_level(tensor: Tensor, level: int) -> bool:
+def depends_on_outer_level(level: int, values: Iterable[Any]) -> bool:
     """Say whether a tensor has a derivative by what is differentiated by further out."""
-    if tensor._base is not None:
-        tensor.data_array()  # brings its node up to date
-    node = tensor._node
-    return node is not None and node.levels % (1 << level) != 0
+    for value in values:
+        if isinstance(value, Tensor):
+            if value._base is not None:
+                value.data_array()  # brings its node up to date
+            node = value._node
+            if node is not None and node.levels % (1 << level) != 0:
+                return True
+    return False
 
 
 def has_graph(values: Iterable[Any]) -> bool:

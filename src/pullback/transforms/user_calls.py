@@ -23,7 +23,6 @@ from pullback.errors import InplaceError, compose
 from pullback.transforms.wrapped import to_tensor
 
 __all__ = [
-    "FunctionCall",
     "OperationCall",
     "UserCall",
     "WrappedCall",
@@ -41,17 +40,19 @@ class UserCall:
 
     Parameters
     ----------
-    name : str
-        What errors call the function.
+    function : callable
+        A user's operation, or any function.
+    args, keywords : sequence, dict
+        What it is called with.
     where : str
         The transform in which it must change no argument in place.
-    values : sequence
-        What it is called with.
     traverse : bool
         Whether tensors in containers count.
 
     Attributes
     ----------
+    name : str
+        What errors call the function.
     leaves : list
         What the arguments hold, of containers where they are traversed.
     tensors : list of Tensor
@@ -60,10 +61,18 @@ class UserCall:
         The leaves of what the last call returned, and their containers.
     """
 
-    def __init__(self, name: str, where: str, values: Sequence[Any], traverse: bool = True) -> None:
-        self.name, self._where = name, where
-        self._containers: Structure | None = None
-        self.leaves, self.traverse = list(values), traverse
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        args: Sequence[Any],
+        keywords: dict[str, Any],
+        where: str,
+        traverse: bool = True,
+    ) -> None:
+        self.function, self._where, self._traverse = function, where, traverse
+        self.name = name_of_function(function)
+        self._count, self._names = len(args), tuple(keywords)
+        self.leaves, self._containers = [*args, *keywords.values()], None
         if traverse:
             self.leaves, self._containers = flatten(self.leaves)
         self._at: list[int] = []
@@ -75,26 +84,25 @@ class UserCall:
         self.results: list[Any] = []
         self.structure: Structure | None = None
 
-    def run(self, values: list[Any]) -> Any:
-        """Call the function; a subclass has this."""
-        raise NotImplementedError
+    def with_leaves(self, leaves: Sequence[Any]) -> tuple[Sequence[Any], dict[str, Any]]:
+        """Return the arguments with other leaves, positional ones and keywords."""
+        values = unflatten(self._containers, leaves) if self._traverse else leaves
+        count = self._count
+        return values[:count], dict(zip(self._names, values[count:], strict=True))
 
-    def with_leaves(self, values: Sequence[Any]) -> list[Any]:
-        """Return the arguments with other leaves."""
-        return unflatten(self._containers, values) if self.traverse else list(values)
-
-    def with_tensors(self, tensors: Sequence[Any]) -> list[Any]:
+    def with_tensors(self, tensors: Sequence[Any]) -> tuple[Sequence[Any], dict[str, Any]]:
         """Return the arguments with others for the tensors."""
-        values = list(self.leaves)
+        leaves = list(self.leaves)
         for i, tensor in zip(self._at, tensors, strict=False):
-            values[i] = tensor
-        return unflatten(self._containers, values) if self.traverse else values
+            leaves[i] = tensor
+        return self.with_leaves(leaves)
 
     def __call__(self, *tensors: Tensor) -> list[Tensor]:
         """Call the function with these tensors; return the tensors in its result."""
+        args, keywords = self.with_tensors(tensors)
         versions, epoch, error = list(map(version_of, tensors)), EPOCH[0], None
         try:
-            self.results, self.structure = flatten(self.run(self.with_tensors(tensors)))
+            self.results, self.structure = flatten(self.function(*args, **keywords))
         except InplaceError as raised:
             error = raised
         if error or (EPOCH[0] != epoch and versions != list(map(version_of, tensors))):
@@ -113,34 +121,16 @@ class OperationCall(UserCall):
     """One call of a user's operation."""
 
     def __init__(self, op: Any, arguments: Any, values: Sequence[Any], where: str) -> None:
-        super().__init__(op.name, where, values, op.traverse)
-        self.op, self.arguments = op, arguments
-
-    def run(self, values: list[Any]) -> Any:
-        """Call the operation."""
-        positional, keywords = self.op.signature.spread(self.arguments, values)
-        return self.op(*positional, **keywords)
+        args, keywords = op.signature.spread(arguments, values)
+        super().__init__(op, args, keywords, where, op.traverse)
+        self.op = op
 
 
 def call_on_parts(op: Any, arguments: Any, values: Sequence[Any]) -> Any:
     """Return the result of a user's operation that is called in a function of parts."""
     called = OperationCall(op, arguments, values, "")
-    return called.run(called.with_leaves(list(map(unwrap_escaped, called.leaves))))
-
-
-class FunctionCall(UserCall):
-    """One call of any function."""
-
-    def __init__(
-        self, function: Callable[..., Any], args: Any, keywords: dict[str, Any], where: str
-    ) -> None:
-        super().__init__(name_of_function(function), where, [tuple(args), keywords])
-        self._function = function
-
-    def run(self, values: list[Any]) -> Any:
-        """Call the function."""
-        args, keywords = values
-        return self._function(*args, **keywords)
+    args, keywords = called.with_leaves(list(map(unwrap_escaped, called.leaves)))
+    return op(*args, **keywords)
 
 
 def name_of_function(function: Any) -> str:
@@ -187,12 +177,17 @@ class WrappedCall(NodeOperation):
     ) -> Sequence[Any]:
         """Return the gradient of each argument that is wanted."""
         pull, saved = self.kept(node)
-        tensors = [_read(node, *items) for items in zip(node.edges, saved, strict=True)]
-        chosen = [e is not None and (wanted is None or e in wanted) for e in node.edges]
+        tensors, chosen = [], []
+        for edge, items in zip(node.edges, saved, strict=True):
+            tensors.append(_read(node, edge, *items))
+            chosen.append(edge is not None and (wanted is None or edge in wanted))
         cotangents = [None if x is None else to_tensor(x) for x in g]
         result = iter(pull(tensors, chosen, cotangents))
-        gradients = [next(result) if is_chosen else None for is_chosen in chosen]
-        return gradients if recorded else [None if x is None else x.data_array() for x in gradients]
+        gradients: list[Any] = []
+        for is_chosen in chosen:
+            gradient: Any = next(result) if is_chosen else None
+            gradients.append(gradient if recorded or not is_chosen else gradient.data_array())
+        return gradients
 
 
 def record_call(name: str, tensors: Sequence[Tensor], arrays: Sequence[Any], pull: Pull) -> Any:
@@ -220,9 +215,9 @@ def record_call(name: str, tensors: Sequence[Tensor], arrays: Sequence[Any], pul
         return outs
     saved = [_saved(t, mode.hooks) for t in tensors]
     node = new_node(MultiNode, WrappedCall(name), edges, ((pull, saved),))
-    node.metas = [meta_of(a) for a in arrays]
-    for i, out in enumerate(outs):
-        if out.dtype.is_inexact:
+    node.metas = metas = list(map(meta_of, arrays))
+    for i, (out, (_, dtype, _)) in enumerate(zip(outs, metas, strict=True)):
+        if dtype.is_inexact:  # that of a wrapping library
             out._node = node.output(i)
     if mode.observer is not None:
         mode.observer.recorded(node, tensors, outs)
@@ -239,8 +234,7 @@ def _saved(tensor: Tensor, hooks: Any) -> tuple[Any, Any, int]:
     return array, counter, counter.version
 
 
-def _read(node: MultiNode, edge: Any, saved: tuple[Any, Any, int]) -> Tensor:
-    array, counter, version = saved
+def _read(node: MultiNode, edge: Any, array: Any, counter: Any, version: int) -> Tensor:
     if array.__class__ is Packed:
         return box(array.unpack(node), edge)
     if counter.version != version:

@@ -416,16 +416,16 @@ def pulled_back(
         seeds = list(map(_beside, grad_outputs, outputs))
     if (observer := STATE.get().observer) is not None:
         observer.roots("grad", "grad_outputs", list(outputs), seeds)
-    result = run(
-        list(map(_NODE, outputs)),
-        seeds if recorded else [g._data for g in seeds],
-        list(map(_NODE, inputs)),
-        retain,
-        recorded,
-        False,
-        ends=frozenset(map(_NODE, fixed)),
-    )
-    return [_result(i, t, result, True, False, recorded) for i, t in enumerate(inputs)]
+    given = seeds if recorded else [g._data for g in seeds]
+    roots, targets, ends = map(_NODE, outputs), list(map(_NODE, inputs)), map(_NODE, fixed)
+    result = run(list(roots), given, targets, retain, recorded, False, ends=frozenset(ends))
+    gradients: list[Tensor | None] = []
+    for target in targets:
+        alone = is_held_once(result[target])  # asked before a variable holds it
+        g = result[target]
+        gradients.append(None if g is None else _grad_to_tensor(g, alone))
+        g = None
+    return gradients
 
 
 def _scalar_seed(root: Tensor) -> Tensor:

@@ -156,7 +156,7 @@ def _by_position(op: Any, node: CustomNode, result: Sequence[Any]) -> list[Any]:
 def _single(op: Any, node: CustomNode, result: Any) -> list[Any]:
     arguments = node.arguments
     tensors = _of_tensors(node)
-    if not (result is None or _is_gradient(result)):
+    if not (result is None or isinstance(result, Tensor) or _is_gradient(result)):
         raise _error(
             op,
             "backward must return a mapping from argument names to gradients, a tuple or one "
@@ -225,7 +225,7 @@ def _checked(op: Any, arguments: Any, i: int, g: Any, meta: Meta) -> Tensor:
     """Return `g` as a tensor that fits input `i`, or raise."""
     shape, dtype, device_key = meta
     if isinstance(g, Tensor):
-        came = meta_of(g.data_array())
+        came = meta_of(g._data if g._base is None else g.data_array())
         if came[2] == device_key and came == meta:  # else dtypes are not to be compared
             return g
     name = arguments.owner(i)

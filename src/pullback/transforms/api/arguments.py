@@ -249,7 +249,7 @@ def _input(given: Any, source: Tensor, level: int) -> Input:
     running = WRAPPING.get()
     if running and running[-1].library.level > library_of(source._data).level:
         source = wrap_in(source, running[-1].library)
-    if depends_on_outer_level(source, level):
+    if depends_on_outer_level(level, (source,)):
         tensor = run_recorded(level, clone, source)
         tensor._node.levels |= 1 << level
         counter = shared_counter(tensor)

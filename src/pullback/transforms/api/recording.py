@@ -9,6 +9,7 @@ graph.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -24,6 +25,7 @@ from pullback.ops.functions.creation import zeros_like
 from pullback.transforms.api.arguments import Arguments, Function, class_for, name_of
 from pullback.transforms.levels import (
     depends_on_outer_level,
+    has_graph,
     new_level,
     run_at_level,
     run_recorded,
@@ -64,18 +66,18 @@ class Recording:
     def __init__(self, arguments: Arguments, has_aux: bool = False) -> None:
         self.arguments, self.level = arguments, new_level()
         self._slots = arguments.inputs(self.level)
-        self.inputs = [i for i in self._slots if i is not None]
+        self.inputs, tensors = [], []
+        for slot in self._slots:
+            tensors.append(None if slot is None else slot.tensor)
+            if slot is not None:
+                self.inputs.append(slot)
         recorded = STATE.get().grad
-        tensors = [None if i is None else i.tensor for i in self._slots]
         result = self._called(tensors)
         self.out, self.aux = parts(arguments, result, has_aux)
         self.outs, self.structure = flatten(self.out)
         self._auxiliary, self._aux_structure = flatten(self.aux) if has_aux else ([], None)
-        self.keeps = recorded and True in [
-            depends_on_outer_level(t, self.level)
-            for t in (*self.outs, *self._auxiliary)
-            if isinstance(t, Tensor)
-        ]
+        results = (*self.outs, *self._auxiliary)
+        self.keeps = recorded and depends_on_outer_level(self.level, results)
 
     def value(self) -> Any:
         """Return the result as the caller gets it."""
@@ -113,9 +115,9 @@ class Recording:
             Whether there will be another call.
         """
         recorded = self.keeps_with(seeds or ())
-        tracked = [k for k, root in enumerate(roots) if root.requires_grad]
-        chosen = [roots[k] for k in tracked]
-        cotangents = None if seeds is None else [seeds[k] for k in tracked]
+        pairs = [pair for pair in zip(roots, seeds or roots, strict=True) if pair[0].requires_grad]
+        chosen = [root for root, _ in pairs]
+        cotangents = None if seeds is None else [seed for _, seed in pairs]
         places, kept = [i.leaf for i in self.inputs], retain or recorded
         result: Sequence[Tensor | None] = [None] * len(places)
         if places and chosen and rows is None:
@@ -128,7 +130,7 @@ class Recording:
 
     def keeps_with(self, seeds: Sequence[Tensor]) -> bool:
         """Return whether gradients of these seeds stay part of the graph."""
-        return STATE.get().grad and (self.keeps or True in [s.requires_grad for s in seeds])
+        return STATE.get().grad and (self.keeps or has_graph(seeds))
 
     def structured(self, derivatives: Sequence[Tensor], kept: bool) -> Any:
         """Return a derivative for each input in the containers and types of the arguments."""
@@ -259,7 +261,7 @@ def check_real(arguments: Arguments, out: Tensor) -> None:
 
 def check_scalar(arguments: Arguments, out: Tensor, instead: str) -> None:
     """Raise if the result has more than one element."""
-    if out.numel() != 1:
+    if math.prod(out.shape) != 1:
         required = f"a scalar result of {name_of(arguments.fun)} required"
         hint = f"reduce it, for instance with sum(), or use {instead}"
         came = f"shape {out.shape}"

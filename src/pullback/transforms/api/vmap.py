@@ -251,7 +251,7 @@ def _part(library: BatchLibrary, value: Tensor) -> tuple[Tensor, bool]:
     part, has_axis = value, False
     if array.__class__ is library.array_class:
         part, has_axis = tensor_of_part(array.value, value.__class__), array.batched
-    if part.requires_grad and not depends_on_outer_level(part, library.level):
+    if part.requires_grad and not depends_on_outer_level(library.level, (part,)):
         part = part._alias()  # it depends on nothing that can be differentiated by
     return part, has_axis
 

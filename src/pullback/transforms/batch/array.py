@@ -94,7 +94,7 @@ class BatchLibrary(TransformLibrary):
 
     def wrap(self, a: Any) -> Any:
         """Wrap an array or a tensor that all samples share."""
-        return a if self.has(a) else self.array_class(a, False)
+        return a if a.__class__ is self.array_class else self.array_class(a, False)
 
     def call(self, op: Any, arguments: Any, values: Sequence[Any]) -> Any:
         """Return the result of a user's operation, by its vmap or a call for each sample."""

@@ -57,7 +57,8 @@ def batched_results(
     if "index" in settings and size is None:
         size = size_of(library, settings["index"])
     if size is None:
-        return results_in(xp, op, values, sample_of(library, settings, 0)), False
+        settings = sample_of(library, settings, 0) if "index" in settings else settings
+        return results_in(xp, op, values, settings), False
     call = BatchedCall(xp, op, values, batched, settings, size)
     rule, indexing = RULES.get(op.batch), INDEXING.get(op.batch)
     result: Any = NotImplemented

@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import operator
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -35,7 +35,6 @@ from pullback.transforms.levels import (
     run_recorded,
 )
 from pullback.transforms.user_calls import (
-    FunctionCall,
     OperationCall,
     UserCall,
     call_function,
@@ -63,7 +62,7 @@ def each(
 
     NotImplemented if no argument differs between samples, but what the function closes over.
     """
-    called = FunctionCall(function, args, keywords, "vmap")
+    called = UserCall(function, args, keywords, "vmap")
     if not any(varies(t.data_array()) for t in called.tensors):
         return NotImplemented
     return _called(library, called, _BySample(called))
@@ -174,10 +173,6 @@ def _run(level: int | None, function: Callable[..., Any], *args: Any) -> Any:
     return function(*args) if level is None else run_recorded(level, function, *args)
 
 
-def _depend_on_outer_level(outs: Iterable[Tensor], level: int) -> bool:
-    return STATE.get().grad and any(map(depends_on_outer_level, outs, itertools.repeat(level)))
-
-
 class _Step(ABC):
     """What is called of the samples: a function of tensors, which batches are handed to whole.
 
@@ -227,7 +222,7 @@ class _BySample(_Step):
         places = [list(row) for row in zip(*columns, strict=True)] or [[]] * count
         rows = _run(level if recorded else None, self._run, places, _draws(info, self.name))
         if not kept and recorded:
-            kept = _depend_on_outer_level(itertools.chain(*rows), level)
+            kept = STATE.get().grad and depends_on_outer_level(level, itertools.chain(*rows))
         return _Parts(places, rows, size, kept or not recorded, level)
 
     def _run(
@@ -237,13 +232,11 @@ class _BySample(_Step):
         first: list[Any] | None = None
         for row, drawn in zip(places, draws, strict=False):
             with drawn:
-                self.called(*row)
-            self.called.results = results = list(map(_as_part, self.called.results))
-            outs: list[Tensor] = []
+                outs = self.called(*row)
             others: list[Any] = []
-            for x in results:
-                (outs if isinstance(x, Tensor) else others).append(x)
-            rows.append(outs)
+            if len(outs) < len(self.called.results):
+                outs, others = _parted(self.called)
+            rows.append(list(map(unwrap_escaped, outs)))
             first = others if first is None else first
             if first or others:
                 self._check_same(first, others)
@@ -258,6 +251,11 @@ class _BySample(_Step):
             raise ArgumentError(compose("vmap", f"{required} required", came, hint=hint))
 
 
+def is_numeric(value: Any) -> bool:
+    """Return whether a value is a tensor or an array."""
+    return isinstance(value, Tensor) or is_array(value)
+
+
 def _is_same(x: Any, y: Any) -> bool:
     if x is y:
         return True
@@ -269,9 +267,11 @@ def _is_same(x: Any, y: Any) -> bool:
 _COMPARED = (int, float, complex, str, bytes, numpy_scalar)
 
 
-def _as_part(x: Any) -> Any:
-    """Return what a function of parts returned: an array as a tensor, which has samples."""
-    return unwrap_escaped(x if isinstance(x, Tensor) or not is_array(x) else asarray(x))
+def _parted(called: UserCall) -> tuple[list[Tensor], list[Any]]:
+    """Return the tensors of a result, arrays as such, which have samples, and what is none."""
+    called.results = results = [asarray(x) if is_array(x) else x for x in called.results]
+    outs = [x for x in results if isinstance(x, Tensor)]
+    return outs, [x for x in results if not isinstance(x, Tensor)]
 
 
 def _draws(info: VmapInfo, name: str) -> Iterator[AbstractContextManager[Any]]:
@@ -314,7 +314,8 @@ class _ByRule(_Step):
         kept, level = has_graph(values), new_level()
         places = [_place(v, level if t else None) for v, t in zip(given, tracked, strict=True)]
         outs = _run(level if any(tracked) else None, self._by_rule, info, places, in_dims)
-        kept = kept or not any(tracked) or _depend_on_outer_level(outs, level)
+        if not kept:
+            kept = not any(tracked) or (STATE.get().grad and depends_on_outer_level(level, outs))
         return _Parts([places], [outs], size, kept, level, True)
 
     def _by_rule(
@@ -323,13 +324,15 @@ class _ByRule(_Step):
         called, op = self.called, self.called.op
         dims = iter(in_dims)
         all_dims = [next(dims) if isinstance(x, Tensor) else None for x in called.leaves]
-        values = called.with_tensors(places)
-        positional, keywords = op.signature.spread(called.arguments, values)
-        result = op.vmap_rule(info, tuple(called.with_leaves(all_dims)), positional, keywords)
-        results, called.structure = flatten(result[0])
-        called.results = list(map(_as_part, results))
-        pairs = zip(called.results, result[1], strict=True)
-        return [self._first(x, d, info.batch_size) for x, d in pairs if isinstance(x, Tensor)]
+        positional, keywords = called.with_tensors(places)
+        dims_of_args, dims_of_keywords = called.with_leaves(all_dims)
+        dims_in_order = (*dims_of_args, *dims_of_keywords.values())
+        result = op.vmap_rule(info, dims_in_order, positional, keywords)
+        called.results, called.structure = flatten(result[0])
+        axes = [a for a, x in zip(result[1], called.results, strict=True) if is_numeric(x)]
+        outs, _ = _parted(called)
+        pairs = zip(map(unwrap_escaped, outs), axes, strict=True)
+        return [self._first(x, axis, info.batch_size) for x, axis in pairs]
 
     def _first(self, out: Tensor, axis: int | None, size: int) -> Any:
         """Return a result with the axis of the samples first."""
@@ -412,7 +415,7 @@ def call_by_sample(library: Any, function: Any, tensors: Sequence[Tensor]) -> li
     """Return the results of a function for all samples, and record its node."""
     step = function
     if not isinstance(function, _Step):
-        step = _BySample(FunctionCall(_dispatched(function), tensors, {}, "vmap"))
+        step = _BySample(UserCall(_dispatched(function), tensors, {}, "vmap", False))
     recorded, arrays = STATE.get().grad, []
     values, batched, tracked = [], [], []
     for t in tensors:
@@ -424,9 +427,9 @@ def call_by_sample(library: Any, function: Any, tensors: Sequence[Tensor]) -> li
     parts, result = run_within(library, _joined, library, step, info, values, batched, tracked)
 
     def pull(tensors: Any, chosen: Sequence[bool], cotangents: Sequence[Tensor | None]) -> Any:
-        given = [g is not None for g in cotangents]
-        gradients = _Pull(step, parts, chosen, given)
-        return call_function(gradients, [*tensors, *(g for g in cotangents if g is not None)])
+        seeds = [g for g in cotangents if g is not None]
+        gradients = _Pull(step, parts, chosen, [g is not None for g in cotangents])
+        return call_function(gradients, [*tensors, *seeds])
 
     return record_call(step.name, tensors, result, pull)  # type: ignore[no-any-return]
 
