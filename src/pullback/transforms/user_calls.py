@@ -20,14 +20,11 @@ from pullback.core.tensor.saved import Packed, stale
 from pullback.core.tensor.tensor import Tensor, box, tensor_class
 from pullback.core.tensor.versions import EPOCH, counter_of, version_of
 from pullback.errors import InplaceError, compose
-from pullback.transforms.wrapped import to_tensor
 
 __all__ = [
-    "OperationCall",
     "UserCall",
     "WrappedCall",
     "call_function",
-    "call_on_parts",
     "name_of_function",
     "record_call",
 ]
@@ -63,7 +60,7 @@ class UserCall:
 
     def __init__(
         self,
-        function: Callable[..., Any],
+        function: Any,
         args: Sequence[Any],
         keywords: dict[str, Any],
         where: str,
@@ -110,27 +107,16 @@ class UserCall:
             raise InplaceError(compose(self.name, required, "one that does")) from error
         return [x for x in self.results if isinstance(x, Tensor)]
 
+    def on_parts(self) -> Any:
+        """Call the function in a function of parts; return its result."""
+        args, keywords = self.with_leaves(list(map(unwrap_escaped, self.leaves)))
+        return self.function(*args, **keywords)
+
     def result(self, tensors: Sequence[Tensor]) -> Any:
         """Return the last result, with others for its tensors."""
         left = iter(tensors)
         found = [next(left) if isinstance(x, Tensor) else x for x in self.results]
         return unflatten(self.structure, found)
-
-
-class OperationCall(UserCall):
-    """One call of a user's operation."""
-
-    def __init__(self, op: Any, arguments: Any, values: Sequence[Any], where: str) -> None:
-        args, keywords = op.signature.spread(arguments, values)
-        super().__init__(op, args, keywords, where, op.traverse)
-        self.op = op
-
-
-def call_on_parts(op: Any, arguments: Any, values: Sequence[Any]) -> Any:
-    """Return the result of a user's operation that is called in a function of parts."""
-    called = OperationCall(op, arguments, values, "")
-    args, keywords = called.with_leaves(list(map(unwrap_escaped, called.leaves)))
-    return op(*args, **keywords)
 
 
 def name_of_function(function: Any) -> str:
@@ -181,7 +167,7 @@ class WrappedCall(NodeOperation):
         for edge, items in zip(node.edges, saved, strict=True):
             tensors.append(_read(node, edge, *items))
             chosen.append(edge is not None and (wanted is None or edge in wanted))
-        cotangents = [None if x is None else to_tensor(x) for x in g]
+        cotangents = [box(x) if x is not None and not isinstance(x, Tensor) else x for x in g]
         result = iter(pull(tensors, chosen, cotangents))
         gradients: list[Any] = []
         for is_chosen in chosen:

@@ -40,10 +40,14 @@ from pullback.core.tensor.writes import WRITES, Writes
 from pullback.errors import GraphError, compose
 from pullback.ops.functions import data_types
 from pullback.ops.primitives.arithmetic import add_p, div_p, mul_p, neg_p, sub_p
+from pullback.ops.primitives.arranging import diagonal_p
+from pullback.ops.primitives.conversion import clone_p
+from pullback.ops.primitives.indexing import index_put_p, reader, setitem_p
 from pullback.ops.primitives.products import matmul_p
 from pullback.ops.primitives.reductions import sum_p
 from pullback.ops.primitives.shape import broadcast_to_p, permute_p, reshape_p
 from pullback.transforms.levels import LEVEL, WRAPPING, Running
+from pullback.transforms.user_calls import UserCall, call_function
 
 __all__ = [
     "Space",
@@ -337,13 +341,16 @@ class TransformLibrary(WrappingLibrary):
     ----------
     kind : str
         The class of the arrays is called after it.
+    api : str
+        What errors call the transform.
     level : int
     base : type
         The class of arrays of every level.
     """
 
-    def __init__(self, kind: str, level: int, base: type[Wrapped]) -> None:
+    def __init__(self, kind: str, api: str, level: int, base: type[Wrapped]) -> None:
         super().__init__(f"{kind}{level}", Space(), level)
+        self.api = api
         name = f"{base.__name__}{level}"
         self.array_class: Callable[..., Any] = type(
             name, (base,), {"__slots__": (), "library": self}
@@ -352,9 +359,57 @@ class TransformLibrary(WrappingLibrary):
 
     run: Callable[..., Any]  # by each kind of library
 
+    def call(self, op: Any, arguments: Any, values: Sequence[Any]) -> Any:
+        """Return the result of a user's operation, which is called on what is wrapped."""
+        args, keywords = op.signature.spread(arguments, values)
+        called = UserCall(op, args, keywords, self.api, op.traverse)
+        if not self.level_is_active():
+            return called.on_parts()
+        return called.result(call_function(self.step(called), called.tensors, self))
+
+    def step(self, called: UserCall) -> Any:
+        """Return the function that `call_function` gets for a user's call; a subclass has this."""
+        raise NotImplementedError
+
     def part(self, a: Any) -> Any:
         """Return what is wrapped."""
         return a.value
+
+    # -- by the operations -------------------------------------------------------------------------
+    def copy(self, a: Any) -> Any:
+        """Return a copy."""
+        return self.run(clone_p, [a], {})
+
+    def getitem(self, a: Any, index: Any) -> Any:
+        """Return ``a[index]``."""
+        return self.run(reader(index), [a], {"index": index})
+
+    def assign(self, a: Any, index: Any, value: Any) -> Any:
+        """Return a copy of `a` with `value` at `index`."""
+        return self.run(setitem_p, [a, value], {"index": index})
+
+    def add_at(self, a: Any, index: Any, value: Any) -> Any:
+        """Return `a` with `value` added at `index`, as often as it names a place."""
+        place = self.getitem(a, index).shape
+        value = value if is_part(value) or self.has(value) else self.asarray(value, a.dtype)
+        extra = len(value.shape) - len(place)  # leading axes of length 1, which NumPy drops
+        value = self.reshape(self.wrap(value), value.shape[extra:])[0] if extra > 0 else value
+        value = self.broadcast_to(self.wrap(value), place)
+        return a + self.run(index_put_p, [value], {"index": index, "shape": a.shape})
+
+    def broadcast_to(self, a: Any, shape: tuple[int, ...]) -> Any:
+        """Return `a` repeated to a larger shape."""
+        return self.run(broadcast_to_p, [a], {"shape": tuple(shape)})
+
+    def diagonal(self, a: Any, offset: int = 0) -> Any:
+        """Return the diagonals of matrices."""
+        return self.run(diagonal_p, [a], {"offset": offset})
+
+    def reshape(self, a: Any, shape: tuple[int, ...]) -> tuple[Any, bool]:
+        """Return `a` in another shape; nothing is written in place, so that is a view."""
+        return self.run(reshape_p, [a], {"shape": tuple(shape)}), True
+
+    # -- random numbers, dtypes --------------------------------------------------------------------
 
     def draw(self, draw: Callable[[tuple[int, ...]], Any]) -> Any:
         """Return an array of random numbers, as the transform around this one draws them."""

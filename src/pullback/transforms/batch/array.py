@@ -26,15 +26,12 @@ from pullback.core.function.primitive import Primitive
 from pullback.core.function.tensor_library import library_of_part, on_parts
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, BatchedValueError, compose
-from pullback.ops.primitives.arranging import diagonal_p
-from pullback.ops.primitives.conversion import clone_p
-from pullback.ops.primitives.indexing import index_put_p, is_basic, reader, setitem_p
-from pullback.ops.primitives.shape import broadcast_to_p, reshape_p
+from pullback.ops.primitives.indexing import is_basic
 from pullback.transforms.batch.batched_call import closed_over, elementwise_of, refused
 from pullback.transforms.batch.rules import batched_results
-from pullback.transforms.batch.user_ops import call_by_sample, call_user_op, each
+from pullback.transforms.batch.user_ops import call_by_sample, each, step_of
 from pullback.transforms.levels import WRAPPING, run_recorded
-from pullback.transforms.user_calls import call_on_parts
+from pullback.transforms.user_calls import UserCall
 from pullback.transforms.wrapped import (
     TransformLibrary,
     Wrapped,
@@ -90,17 +87,15 @@ class BatchLibrary(TransformLibrary):
     """The library of batches of one depth of nesting."""
 
     def __init__(self, level: int) -> None:
-        super().__init__("batches", level, Batch)
+        super().__init__("batches", "vmap", level, Batch)
 
     def wrap(self, a: Any) -> Any:
         """Wrap an array or a tensor that all samples share."""
         return a if a.__class__ is self.array_class else self.array_class(a, False)
 
-    def call(self, op: Any, arguments: Any, values: Sequence[Any]) -> Any:
-        """Return the result of a user's operation, by its vmap or a call for each sample."""
-        if not self.level_is_active():
-            return call_on_parts(op, arguments, values)
-        return call_user_op(self, op, arguments, values)
+    def step(self, called: UserCall) -> Any:
+        """Return a user's call as a function, by its vmap or for each sample."""
+        return step_of(called)
 
     def call_function(self, function: Any, tensors: Sequence[Tensor]) -> list[Tensor]:
         """Call a function for each sample."""
@@ -142,40 +137,6 @@ class BatchLibrary(TransformLibrary):
         if before.batched and not after.batched:
             new = to_tensor(new).broadcast_to(tuple(old.shape))
         return self.array_class(part_with_graph_of(old, new), before.batched or after.batched)
-
-    # -- by the operations -------------------------------------------------------------------------
-    def copy(self, a: Any) -> Any:
-        """Return a copy."""
-        return self.run(clone_p, [a], {})
-
-    def getitem(self, a: Any, index: Any) -> Any:
-        """Return ``a[index]``."""
-        return self.run(reader(index), [a], {"index": index})
-
-    def assign(self, a: Any, index: Any, value: Any) -> Any:
-        """Return a copy of `a` with `value` at `index`."""
-        return self.run(setitem_p, [a, value], {"index": index})
-
-    def add_at(self, a: Any, index: Any, value: Any) -> Any:
-        """Return `a` with `value` added at `index`, as often as it names a place."""
-        place = self.getitem(a, index).shape
-        value = value if is_part(value) or self.has(value) else self.asarray(value, a.dtype)
-        extra = len(value.shape) - len(place)  # leading axes of length 1, which NumPy drops
-        value = self.reshape(self.wrap(value), value.shape[extra:])[0] if extra > 0 else value
-        value = self.broadcast_to(self.wrap(value), place)
-        return a + self.run(index_put_p, [value], {"index": index, "shape": a.shape})
-
-    def broadcast_to(self, a: Any, shape: tuple[int, ...]) -> Any:
-        """Return `a` repeated to a larger shape."""
-        return self.run(broadcast_to_p, [a], {"shape": tuple(shape)})
-
-    def diagonal(self, a: Any, offset: int = 0) -> Any:
-        """Return the diagonals of matrices."""
-        return self.run(diagonal_p, [a], {"offset": offset})
-
-    def reshape(self, a: Any, shape: tuple[int, ...]) -> tuple[Any, bool]:
-        """Return `a` in another shape; nothing is written in place, so that is a view."""
-        return self.run(reshape_p, [a], {"shape": tuple(shape)}), True
 
     # -- what leaves the first axes alone ----------------------------------------------------------
     def fold(self, a: Any, *settings: Any) -> Any:

@@ -35,7 +35,6 @@ from pullback.transforms.levels import (
     run_recorded,
 )
 from pullback.transforms.user_calls import (
-    OperationCall,
     UserCall,
     call_function,
     name_of_function,
@@ -43,16 +42,14 @@ from pullback.transforms.user_calls import (
 )
 from pullback.transforms.wrapped import numpy_scalar, part_of, run_within, to_tensor
 
-__all__ = ["call_by_sample", "call_user_op", "each"]
+__all__ = ["call_by_sample", "each", "step_of"]
 
 _ndarray = NUMPY.array_types[0]
 
 
-def call_user_op(library: Any, op: Any, arguments: Any, values: Sequence[Any]) -> Any:
-    """Return the result of a user's operation on tensors of a library of batches."""
-    called = OperationCall(op, arguments, values, "vmap")
-    step = _BySample(called) if op.vmap_rule is None else _ByRule(called)
-    return _called(library, called, step)
+def step_of(called: UserCall) -> _Step:
+    """Return the call of a user's operation on batches, by its own vmap where it has one."""
+    return _BySample(called) if called.function.vmap_rule is None else _ByRule(called)
 
 
 def each(
@@ -65,12 +62,8 @@ def each(
     called = UserCall(function, args, keywords, "vmap")
     if not any(varies(t.data_array()) for t in called.tensors):
         return NotImplemented
-    return _called(library, called, _BySample(called))
-
-
-def _called(library: Any, called: UserCall, step: _Step) -> Any:
     # Those of a transform inside of this one are of a library that wraps batches.
-    return called.result(call_function(step, called.tensors, library))
+    return called.result(call_function(_BySample(called), called.tensors, library))
 
 
 def _info(library: Any, arrays: Sequence[Any]) -> VmapInfo:
@@ -291,7 +284,7 @@ def _draws(info: VmapInfo, name: str) -> Iterator[AbstractContextManager[Any]]:
 class _ByRule(_Step):
     """The first call: of the vmap that was given with an operation, for all samples at once."""
 
-    def __init__(self, called: OperationCall) -> None:
+    def __init__(self, called: UserCall) -> None:
         self.called, self.name = called, called.name
 
     def on_parts(
@@ -321,7 +314,7 @@ class _ByRule(_Step):
     def _by_rule(
         self, info: VmapInfo, places: Sequence[Any], in_dims: Sequence[int | None]
     ) -> list[Tensor]:
-        called, op = self.called, self.called.op
+        called, op = self.called, self.called.function
         dims = iter(in_dims)
         all_dims = [next(dims) if isinstance(x, Tensor) else None for x in called.leaves]
         positional, keywords = called.with_tensors(places)

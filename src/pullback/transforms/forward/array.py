@@ -25,9 +25,10 @@ from pullback.core.tensor.tensor import Tensor
 from pullback.errors import GraphError, compose
 from pullback.ops.functions.creation import zeros_like
 from pullback.ops.primitives.indexing import is_basic
-from pullback.transforms.forward.pushforward import call_user_op, jvp_of_function
+from pullback.transforms.forward.pushforward import jvp_of_function
 from pullback.transforms.forward.rules import derived, derived_on_parts, is_quick, quickly
-from pullback.transforms.user_calls import call_on_parts
+from pullback.transforms.levels import WRAPPING
+from pullback.transforms.user_calls import UserCall
 from pullback.transforms.wrapped import (
     TransformLibrary,
     Wrapped,
@@ -90,17 +91,17 @@ class TangentLibrary(TransformLibrary):
     array_class: type[Tangent]
 
     def __init__(self, level: int) -> None:
-        super().__init__("tangents", level, Tangent)
+        super().__init__("tangents", "forward mode", level, Tangent)
 
     def wrap(self, a: Any) -> Any:
         """Wrap an array or a tensor that does not change."""
         return a if self.has(a) else self.array_class(part_of(a) if isinstance(a, Tensor) else a)
 
-    def call(self, op: Any, arguments: Any, values: Sequence[Any]) -> Any:
-        """Return the result of a user's operation; its tangents are those of its backward."""
-        if not self.level_is_active():
-            return call_on_parts(op, arguments, values)
-        return call_user_op(self, op, arguments, values)
+    def step(self, called: UserCall) -> Any:
+        """Return a user's call as a function: its tangents are those of its jvp or backward."""
+        for running in WRAPPING.get():
+            running.user_ops.append(called.function)
+        return called
 
     def call_function(self, function: Any, tensors: Sequence[Tensor]) -> list[Tensor]:
         """Call a function on the values; its tangents are those of its backward."""
@@ -181,20 +182,8 @@ class TangentLibrary(TransformLibrary):
         return a.whole_tangent if self.has(a) else None
 
     def copy(self, a: Any) -> Any:
-        """Return a copy."""
+        """Return a copy, of the tangent too: the rule of `clone` hands on the vector itself."""
         return self._each("copy", [a])
-
-    def getitem(self, a: Any, index: Any) -> Any:
-        """Return ``a[index]``."""
-        return self._each("getitem", [a], plain(index))
-
-    def assign(self, a: Any, index: Any, value: Any) -> Any:
-        """Return a copy of `a` with `value` at `index`."""
-        return self._each("assign", [self.copy(a), value], plain(index))
-
-    def add_at(self, a: Any, index: Any, value: Any) -> Any:
-        """Return a copy of `a` with `value` added at `index`."""
-        return self._each("add_at", [self.copy(a), value], plain(index))
 
     def fold(self, a: Any, *settings: Any) -> Any:
         """Add windows up at the places they come from."""
@@ -203,18 +192,6 @@ class TangentLibrary(TransformLibrary):
     def windows(self, a: Any, *settings: Any) -> Any:
         """Return the windows along the last axes."""
         return self._each("windows", [a], *settings)
-
-    def broadcast_to(self, a: Any, shape: tuple[int, ...]) -> Any:
-        """Return `a` repeated to a larger shape."""
-        return self._each("broadcast_to", [a], shape)
-
-    def diagonal(self, a: Any, offset: int = 0) -> Any:
-        """Return the diagonals of matrices."""
-        return self._each("diagonal", [a], offset)
-
-    def reshape(self, a: Any, shape: tuple[int, ...]) -> tuple[Any, bool]:
-        """Return `a` in another shape; nothing is written in place, so that is a view."""
-        return self._each("reshape", [a], shape), True
 
     def moved(self, a: Any, name: str, target: Any, device: Any = None) -> Any:
         """Return a copy on another device."""

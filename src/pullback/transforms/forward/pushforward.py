@@ -27,16 +27,16 @@ from pullback.ops.functions.creation import ones_like, zeros_like
 from pullback.ops.functions.diagonals import diag
 from pullback.ops.primitives.conversion import clone
 from pullback.transforms.directions import directions
-from pullback.transforms.levels import WRAPPING, has_graph, new_level, run_at_level, run_recorded
+from pullback.transforms.levels import has_graph, new_level, run_at_level, run_recorded
 from pullback.transforms.user_calls import (
-    OperationCall,
+    UserCall,
     call_function,
     name_of_function,
     record_call,
 )
 from pullback.transforms.wrapped import in_one_library, run_within, to_tensor
 
-__all__ = ["Pushforward", "call_user_op", "jvp_of_function", "pushed", "unit_seeds"]
+__all__ = ["Pushforward", "jvp_of_function", "pushed", "unit_seeds"]
 
 _ndarray = NUMPY.array_types[0]
 MOST_ELEMENTS = 1000  # of results whose derivative is computed one by one
@@ -138,8 +138,8 @@ def _pushed(
     derivatives: Vectors | None = None
     if not vectors:
         derivatives = [None] * len(outs)
-    elif isinstance(function, _ForwardCall) and function.op.forward_rule is not None:
-        derivatives = function.by_rule(outs, along, kept)
+    elif isinstance(function, UserCall) and function.function.forward_rule is not None:
+        derivatives = _by_rule(function, outs, along, kept)
     if derivatives is None:
         try:
             derivatives = Pushforward(outs, changing)(vectors, kept)
@@ -221,26 +221,23 @@ def unit_seeds(out: Tensor, start: int = 0, stop: int | None = None) -> Tensor:
 
 
 # -- by a user's jvp -------------------------------------------------------------------------------
-class _ForwardCall(OperationCall):
-    """One call of a user's operation, which may have a jvp."""
+def _by_rule(call: UserCall, outs: Sequence[Tensor], along: Vectors, kept: bool) -> Vectors | None:
+    """Return the derivatives of the results of an operation by the jvp that the user gave.
 
-    def by_rule(self, outs: Sequence[Tensor], along: Vectors, kept: bool) -> Vectors | None:
-        """Return the derivatives of the results by the jvp that the user gave.
-
-        None where the call recorded nothing of the operation itself, as in nested forward mode.
-        """
-        node = next((n for n in map(_node_of, outs) if n is not None and n.op is self.op), None)
-        if node is None:
-            return None
-        vectors = iter(along)
-        tangents = [next(vectors) if isinstance(x, Tensor) else None for x in self.leaves]
-        ctx = backward_context(node, None, kept)
-        rule, structure = self.op.forward_rule, self.structure
-        result = run_in_mode({"grad": kept}, rule, ctx, node.arguments, tangents)
-        result = _like(structure, result)
-        every = directions(f"{self.op.name}.jvp", "the result", result, self.results, structure)
-        pairs = zip(self.results, every, strict=True)
-        return [vector for x, vector in pairs if isinstance(x, Tensor)]
+    None where the call recorded nothing of the operation itself, as in nested forward mode.
+    """
+    op, structure = call.function, call.structure
+    node = next((n for n in map(_node_of, outs) if n is not None and n.op is op), None)
+    if node is None:
+        return None
+    vectors = iter(along)
+    tangents = [next(vectors) if isinstance(x, Tensor) else None for x in call.leaves]
+    ctx = backward_context(node, None, kept)
+    result = run_in_mode({"grad": kept}, op.forward_rule, ctx, node.arguments, tangents)
+    result = _like(structure, result)
+    every = directions(f"{op.name}.jvp", "the result", result, call.results, structure)
+    pairs = zip(call.results, every, strict=True)
+    return [vector for x, vector in pairs if isinstance(x, Tensor)]
 
 
 def _node_of(tensor: Tensor) -> Any:
@@ -256,14 +253,6 @@ def _like(structure: Structure | None, found: Any) -> Any:
 
 
 # -- on arrays with tangents -----------------------------------------------------------------------
-def call_user_op(library: Any, op: Any, arguments: Any, values: Sequence[Any]) -> Any:
-    """Return the result of a user's operation on tensors of a library of tangents."""
-    for running in WRAPPING.get():
-        running.user_ops.append(op)
-    call = _ForwardCall(op, arguments, values, "forward mode")
-    return call.result(call_function(call, call.tensors, library))
-
-
 def jvp_of_function(library: Any, function: OfParts, tensors: Sequence[Tensor]) -> list[Tensor]:
     """Return the results of a function of values, with their tangents, and record its node."""
     values, along = [], []
