@@ -415,21 +415,3 @@ class AccumulateGrad(WideNode):
     def variable(self) -> Any:
         """The leaf tensor, or None once it is gone."""
         return self.leaf()
-
-
-# The accumulators of leaves whose requires_grad was switched off, by the leaf's id: switched on
-# again, the leaf has its hooks and its place in the graph back.
-_frozen: dict[int, AccumulateGrad] = {}
-
-
-def keep_frozen(node: AccumulateGrad) -> None:
-    """Remember the accumulator of a leaf that no longer requires grad."""
-    for key in [key for key, accumulate in _frozen.items() if accumulate.leaf() is None]:
-        _frozen.pop(key, None)
-    _frozen[id(node.leaf())] = node
-
-
-def thawed(leaf: Any) -> AccumulateGrad | None:
-    """Return the accumulator that a leaf had before, if it had one."""
-    node = _frozen.pop(id(leaf), None)
-    return node if node is not None and node.leaf() is leaf else None

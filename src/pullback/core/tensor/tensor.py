@@ -33,8 +33,6 @@ from pullback.core.graph.node import (
     Output,
     RemovableHandle,
     add_hook,
-    keep_frozen,
-    thawed,
 )
 from pullback.core.tensor import printing
 from pullback.core.tensor.endings import CALLS, refuse_as_setting, warn_of_end, warn_of_scipy
@@ -80,6 +78,8 @@ class Tensor(Methods):
     #             nobody asked, and in a view, whose base has it
     # _grad       the accumulated gradient, or None
     # _base       the tensor whose memory this one shows, None where it is no view
+    # _frozen     of a leaf whose requires_grad was switched off the AccumulateGrad, with its hooks:
+    #             it is the leaf's again when that is switched on; not set before
     # and only where _base is not None, see views.py:
     # _outer      the path of the view that it was taken of, None if it was taken of the base
     # _step, _output, _settings    the operation that took it, the number of the output, settings
@@ -92,6 +92,7 @@ class Tensor(Methods):
         "_base_node",
         "_counter",
         "_data",
+        "_frozen",
         "_grad",
         "_kind",
         "_node",
@@ -105,6 +106,7 @@ class Tensor(Methods):
     _node: Any
     _counter: Any
     _grad: Tensor | None
+    _frozen: AccumulateGrad | None
     _base: Tensor | None
     _outer: Any
     _step: Any
@@ -214,8 +216,7 @@ class Tensor(Methods):
                     "hint: use detach() for a tensor outside of the graph."
                 )
             if self._node is not None:
-                keep_frozen(self._node)
-            self._node = None
+                self._frozen, self._node = self._node, None
         elif not self.requires_grad:
             if not self.dtype.is_inexact:
                 raise DTypeError(
@@ -223,9 +224,11 @@ class Tensor(Methods):
                     f"gradients, got dtype {self.dtype.name}.\n"
                     "hint: convert it first, for instance with float()."
                 )
-            making = MAKING.get()
-            level = 0 if making is None else making.level
-            self._node = thawed(self) or AccumulateGrad(self, level)
+            self._node = getattr(self, "_frozen", None)
+            if self._node is None:
+                making = MAKING.get()
+                self._node = AccumulateGrad(self, 0 if making is None else making.level)
+            self._frozen = None
         return self
 
     @property
