@@ -1,27 +1,52 @@
 """Less memory for one more run: `checkpoint`.
 
 Owns the two runs of a checkpointed function: what is kept of the arguments, the context and the
-draws of the first, and the second. The first is recorded, to learn where its results lead; the node
-that then stands for its graph is in rerunning.py.
+draws of the first; the node that stands for its graph; and the second. The first is recorded, to
+learn where its results lead, and its graph is dropped: the node leads to the targets outside of it.
+Backward runs the function again, recorded, and pulls the gradients of the results through that
+graph to the same targets; recorded, if the pass is. So gradients of what the function closes over,
+hooks and derivatives of any order need nothing of their own.
 
 Invariants: the second run decides as the first did: its arguments lead to where the first's led in
 the graph, in the context of the first, and what became a constant since is none to it. Nested
 checkpoints are nodes of the run around them: n levels make n + 1 runs of the innermost function.
+What somebody else holds of the first graph, as a tensor that the function gave to somebody does,
+stays part of the whole: the node leads there, and no gradient goes on from the doubles of these
+nodes. No reference cycle goes through a node.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import itertools
+import operator
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from contextvars import copy_context
-from typing import Any
+from typing import Any, NamedTuple
+from weakref import ref
 
+from pullback.core.backward.collect import since
+from pullback.core.backward.engine import run as run_backward
 from pullback.core.custom.pytree import leaves, map_leaves
-from pullback.core.function.record import PassThrough, new_node
+from pullback.core.function.record import NodeOperation, PassThrough, new_node
 from pullback.core.graph.modes import STATE, run_in_mode
-from pullback.core.graph.node import Node, WideNode, levels_of, next_seq
+from pullback.core.graph.node import (
+    AccumulateGrad,
+    CustomNode,
+    MultiNode,
+    Node,
+    Output,
+    WideNode,
+    edges_of,
+    levels_of,
+    meta_of,
+    next_seq,
+    release,
+)
 from pullback.core.tensor.saved import Packed
 from pullback.core.tensor.tensor import Tensor, box
 from pullback.core.tensor.versions import shared_counter, version_of
+from pullback.core.tensor.views import ONE_OF_MANY, TRACKED, move_retained
 from pullback.errors import GraphError, InplaceError, compose
 from pullback.ops.functions.random import replayed, watched
 from pullback.transforms.api.arguments import Function, Transformed, name_of
@@ -29,12 +54,10 @@ from pullback.transforms.api.recording import run_noting_writes, written_outside
 from pullback.transforms.api.rerunning import (
     Fingerprint,
     GlobalDraws,
-    computed_layers,
-    layers_of,
-    replace_graph,
     replayed_globals,
     watched_globals,
 )
+from pullback.transforms.wrapped import Wrapped
 
 __all__ = ["checkpoint"]
 
@@ -131,12 +154,12 @@ class _Run:
             raise InplaceError(f"checkpoint: {required}.\nhint: clone() the argument first.")
         if left:  # the second run would write once more
             raise written_outside("checkpoint", self._fun, left[0])
-        if layers := computed_layers(result, self.began):
+        if layers := _computed_layers(result, self.began):
             if self._check:
                 self._of_results = Fingerprint(result)
                 self._of_arguments = None if STATE.get().hooks is None else Fingerprint(self._given)
             self._given = _kept(self._given)
-            replace_graph(self, layers)
+            _replace_graph(self, layers)
         return result
 
     def again(self) -> tuple[Any, Collection[Node], int]:
@@ -198,7 +221,7 @@ class _Argument:
 
     def __init__(self, tensor: Tensor) -> None:
         hooks = STATE.get().hooks
-        if hooks is not None and len([*layers_of(tensor)]) > 1:
+        if hooks is not None and len([*_layers_of(tensor)]) > 1:
             hooks = None
         self.counter = shared_counter(tensor)
         self.version = version_of(tensor)
@@ -250,3 +273,229 @@ def _put_back(given: Any, run: _Run) -> Sequence[Any]:
 
     result: Sequence[Any] = map_leaves(put, given)
     return result
+
+
+# -- the graph of a run ----------------------------------------------------------------------------
+def _layers_of(result: Any) -> Iterator[list[Tensor]]:
+    """Yield the tensors of a result, those that their arrays wrap, and so on."""
+    tensors = [x for x in leaves(result) if isinstance(x, Tensor)]
+    while tensors:
+        yield tensors
+        arrays = [a for t in tensors if isinstance(a := t._shown(), Wrapped)]
+        parts = [part for a in arrays for part in (a.value, getattr(a, "tangent", None))]
+        tensors = [part for part in parts if isinstance(part, Tensor)]
+
+
+def _owner(tensor: Tensor) -> Tensor:
+    """Return the tensor whose node a tensor's own follows: for a view its base."""
+    base = tensor._base
+    return tensor if base is None or tensor._kind not in (TRACKED, ONE_OF_MANY) else base
+
+
+def _is_computed(target: Any, began: int) -> bool:
+    """Return whether a run that began then made the node of an edge target, which is no leaf."""
+    node = target.node if target.__class__ is Output else target
+    return node is not None and node.seq > began and node.__class__ is not AccumulateGrad
+
+
+class _Layer(NamedTuple):
+    """The tensors of a result at one depth of wrapping."""
+
+    depth: int
+    tensors: Sequence[Tensor]
+    places: Sequence[int]  # of those that the run computed, or the first view of each such base
+
+
+class _Second:
+    """The graph of a second run, while that of its results is retained."""
+
+    def __init__(self, nodes: list[Node], roots: list[Node], targets: list[Node], began: int):
+        self.nodes, self.began = nodes, began
+        self.roots = roots  # for each output of the node of the results
+        self.targets = targets  # for each of its edges
+        self._records: list[tuple[Any, ...]] = []
+
+    def is_whole(self) -> bool:
+        """Return whether it can be used."""
+        return bool(self._records) or not any(node.released for node in self.nodes)
+
+    @contextmanager
+    def used(self, recorded: bool) -> Iterator[None]:
+        """Use it inside of the block.
+
+        Where recorded gradients lead to it, other passes release its nodes.
+        """
+        if recorded and not self._records:
+            self._records = [(n, n.record, getattr(n, "saved", ())) for n in self.nodes]
+        released = [record for record in self._records if record[0].released]
+        for node, record, saved in released:
+            node.released = False
+            if node.__class__ is not Output:
+                node.record = record
+            if node.__class__ is CustomNode:
+                node.saved = saved
+        try:
+            yield
+        finally:
+            for node, *_ in released:
+                node.released = True
+                if node.__class__ is not Output:
+                    node.op.release(node)
+
+
+class _Results:
+    """What the node of the results at one depth of wrapping keeps."""
+
+    __slots__ = ("count", "depth", "dropped", "held", "places", "pulled", "run", "second")
+
+    def __init__(self, run: _Run, layer: _Layer) -> None:
+        self.run, self.depth, self.places = run, layer.depth, layer.places
+        self.count = self.dropped = 0  # nodes of the first graph; of them those it stands for
+        self.held: list[int] = []  # which of these the last edges lead to
+        self.second: _Second | None = None
+        self.pulled: set[int] = set()  # the outputs whose gradients were
+
+    def run_again(self, node: MultiNode) -> _Second:
+        """Return the graph of another run that leads from the results where the node leads."""
+        result, stand_ins, began = self.run.again()
+        layer = next(itertools.islice(_layers_of(result), self.depth, None), [])
+        owners = [_owner(layer[k]) for k in self.places if k < len(layer)]
+        roots = [t._node for t in owners if _is_computed(t._node, began)]
+        if len(roots) < len(self.places) or [meta_of(t._data) for t in owners] != node.metas:
+            raise self.run.differs("returns what the first did", "others")
+        first = node.count - len(self.held)
+        held = list(node.edges[first:])
+        nodes, older = since(roots, began)
+        inner = [n for n in nodes if n not in stand_ins and n.__class__ is not AccumulateGrad]
+        if not {*held} <= {*older} and len(inner) == self.count:  # this run computed them anew
+            inner.sort(key=_SEQ)
+            held = [inner[k] for k in self.held]
+            for double in held:
+                double.extra = None  # its hooks are those of the first run's
+            nodes, older = since(roots, began, held)
+            left = {*nodes} - {*held}
+            inner = [n for n in inner if n in left]
+        targets = [*node.edges[:first], *held]
+        if {*older, *held} != {*targets} or len(inner) != self.dropped:
+            raise self.run.differs("leads to what the first led to in the graph", "another graph")
+        return _Second(nodes, roots, targets, began)
+
+
+def _computed_layers(result: Any, began: int) -> list[_Layer]:
+    """Return what a run that began then computed of a result, at each depth that has such."""
+    layers = []
+    for depth, tensors in enumerate(_layers_of(result)):
+        places: dict[int, int] = {}
+        for k, owner in enumerate(map(_owner, tensors)):
+            if _is_computed(owner._node, began):
+                places.setdefault(id(owner), k)
+        if places:
+            layers.append(_Layer(depth, tensors, [*places.values()]))
+    return layers
+
+
+def _replace_graph(run: _Run, layers: Sequence[_Layer]) -> None:
+    """Let one node at each depth stand for the graph of a run, and drop that."""
+    nodes = [_connected(run, layer) for layer in layers]
+    for node, roots in nodes:  # what wraps tensors, and keeps them, comes first
+        _drop_graph(node, roots, run.began)
+
+
+def _connected(run: _Run, layer: _Layer) -> tuple[MultiNode, list[Node]]:
+    """Make the tensors of a layer results of a new node; return it, and the nodes they had."""
+    owners = [_owner(layer.tensors[k]) for k in layer.places]
+    roots = [t._node for t in owners]
+    node = new_node(MultiNode, _CHECKPOINT, (), (_Results(run, layer),))
+    node.levels = levels_of(roots)
+    node.metas = [meta_of(t._data) for t in owners]
+    for i, (t, old) in enumerate(zip(owners, roots, strict=True)):
+        shared_counter(t)  # the old node must not count for it any more, and be kept
+        t._node = node.output(i)
+        move_retained(t, old, t._node)
+    now = {old: t._node for old, t in zip(roots, owners, strict=True)}
+    for t in layer.tensors:
+        if t._base is not None and _owner(t) is t:
+            t._base_node = now.get(t._base_node, t._base_node)
+        t._shown()  # the other views follow their bases
+    if (observer := STATE.get().observer) is not None:
+        observer.recorded(node, (), owners)
+    return node, roots
+
+
+def _drop_graph(node: MultiNode, roots: list[Node], began: int) -> None:
+    """Let a node lead where the graph of the first run did, and drop that: `roots` are emptied.
+
+    What somebody else holds of it stays, and the node leads there instead of beyond.
+    """
+    results: _Results = node.record[0]
+    nodes, older = since(roots, began)
+    nodes.sort(key=_SEQ)
+    k = results.count = sum(n.__class__ is not AccumulateGrad for n in nodes)
+    reached = {*map(id, roots)}
+    roots.clear()
+    edges: list[Node] = []
+    held: list[Node] = []
+    while nodes:  # the youngest first: nothing but others can hold it
+        is_reached = id(nodes[-1]) in reached
+        is_leaf = nodes[-1].__class__ is AccumulateGrad
+        behind = [*map(id, edges_of(nodes[-1]))] if is_reached else []
+        alive = ref(nodes.pop())
+        k -= not is_leaf
+        if not is_reached:
+            continue
+        target = alive()
+        if target is None or (isinstance(target, MultiNode) and target.output(0) is not target):
+            reached.update(behind)
+            results.dropped += not is_leaf
+        elif is_leaf:
+            edges.append(target)
+        else:
+            held.append(target)
+            results.held.append(k)
+    edges += [target for target in older if id(target) in reached]
+    node.record, node.count = (*edges, *held, results), len(edges) + len(held)
+
+
+class _Checkpoint(NodeOperation):
+    """The operation of a call's node."""
+
+    node_name = "CheckpointBackward"
+
+    def differentiate(
+        self, node: MultiNode, g: Sequence[Any], wanted: set[Node] | None, recorded: bool
+    ) -> Sequence[Any]:
+        """Return the gradient of each edge's target; tensors where the pass is recorded."""
+        results: _Results = self.kept(node)
+        second = results.second
+        if second is None or not second.is_whole():
+            second = results.second = results.run_again(node)
+        came = [i for i, s in enumerate(g) if s is not None]
+        results.pulled.update(came)
+        pairs = zip(node.edges, second.targets, strict=True)
+        targets = [target for edge, target in pairs if wanted is None or edge in wanted]
+        with second.used(recorded):
+            result = run_backward(
+                [second.roots[i] for i in came],
+                [g[i] for i in came],
+                targets,
+                retain=True,
+                recorded=recorded,
+                accumulate=False,
+                begun=second.began,
+                ends={*second.targets},
+            )
+        return [result.get(target) for target in second.targets]
+
+    @staticmethod
+    def release(node: MultiNode) -> None:
+        """Drop what the node keeps, once all results were pulled that are left."""
+        pulled = () if node.released else node.record[node.count].pulled
+        for i in pulled:
+            node.output(i).released = True
+        left = [output() for output in node._outputs.values()]
+        if all(output is None or output.released for output in left):
+            release(node)
+
+
+_CHECKPOINT = _Checkpoint()
+_SEQ = operator.attrgetter("seq")
