@@ -12,7 +12,7 @@ import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from typing import Any, NamedTuple
 
 from pullback.arrays import NUMPY, is_array, varies
 from pullback.core.backward import api as engine
@@ -66,21 +66,8 @@ def each(
     return called.result(call_function(_BySample(called), called.tensors, library))
 
 
-def _info(library: Any, arrays: Sequence[Any]) -> VmapInfo:
-    """Return how many samples arrays have, and how numbers are drawn for them."""
-    size, randomness = 0, "different"
-    for a in arrays:
-        if a.batched:
-            size = a.value.shape[0]
-            break
-    for running in WRAPPING.get():
-        if running.library is library:
-            randomness = running.randomness
-    return VmapInfo(size, randomness)
-
-
 # -- what was recorded of the samples --------------------------------------------------------------
-class _Parts:
+class _Parts(NamedTuple):
     """What a function computed of what batches hold.
 
     Attributes
@@ -97,17 +84,12 @@ class _Parts:
         Whether all samples were computed at once.
     """
 
-    def __init__(
-        self,
-        places: list[list[Any]],
-        outs: list[list[Tensor]],
-        size: int,
-        kept: bool,
-        level: int,
-        together: bool = False,
-    ) -> None:
-        self.places, self.outs, self.size, self.kept = places, outs, size, kept
-        self.level, self.together = level, together
+    places: list[list[Any]]
+    outs: list[list[Tensor]]
+    size: int
+    kept: bool
+    level: int
+    together: bool = False
 
     def joined(self, library: Any, name: str) -> list[Tensor]:
         """Return the results of all samples."""
@@ -120,7 +102,7 @@ class _Parts:
         """Return the same for samples that shared the arguments, but do not share a gradient."""
         if self.size or not size:
             return self
-        return _Parts(self.places * size, self.outs * size, size, self.kept, self.level)
+        return self._replace(places=self.places * size, outs=self.outs * size, size=size)
 
     def seeds(self, value: Tensor, batched: bool, level: int | None) -> list[Any]:
         """Return what stands for a cotangent in the pass through each of the results."""
@@ -161,9 +143,40 @@ def _seed(value: Tensor, level: int | None) -> Tensor:
     return clone(value) if value.requires_grad else _place(value, level)
 
 
-def _run(level: int | None, function: Callable[..., Any], *args: Any) -> Any:
-    """Call a function, recorded where a level is given."""
-    return function(*args) if level is None else run_recorded(level, function, *args)
+class _Given(NamedTuple):
+    """What a function is called with for all samples: what batches hold.
+
+    Attributes
+    ----------
+    info : VmapInfo
+        How many samples there are, 0 where all have the same, and how they draw numbers.
+    values : list of Tensor
+    batched : list of bool
+        Whether each has an axis of samples, the first.
+    tracked : list of bool
+        Whether each has a derivative beside that of what is wrapped: the call is recorded by it.
+    level : int
+        Of what stands for those.
+    """
+
+    info: VmapInfo
+    values: list[Tensor]
+    batched: list[bool]
+    tracked: list[bool]
+    level: int
+
+    def run(self, function: Callable[..., Any], *args: Any) -> Any:
+        """Call a function, recorded where a value is tracked."""
+        return run_recorded(self.level, function, *args) if any(self.tracked) else function(*args)
+
+    def parts(
+        self, places: list[list[Any]], outs: list[list[Tensor]], together: bool = False
+    ) -> _Parts:
+        """Return what was computed; the results are kept where something further out needs them."""
+        kept = not any(self.tracked) or has_graph(self.values)
+        if not kept and STATE.get().grad:
+            kept = depends_on_outer_level(self.level, itertools.chain(*outs))
+        return _Parts(places, outs, self.info.batch_size, kept, self.level, together)
 
 
 class _Step(ABC):
@@ -181,13 +194,7 @@ class _Step(ABC):
         return call_function(self, tensors)
 
     @abstractmethod
-    def on_parts(
-        self,
-        info: VmapInfo,
-        values: Sequence[Any],
-        batched: Sequence[bool],
-        tracked: Sequence[bool],
-    ) -> _Parts:
+    def on_parts(self, given: _Given) -> _Parts:
         """Return the results of parts, and what was recorded of those that are tracked."""
 
 
@@ -197,26 +204,16 @@ class _BySample(_Step):
     def __init__(self, called: UserCall) -> None:
         self.called, self.name = called, called.name
 
-    def on_parts(
-        self,
-        info: VmapInfo,
-        values: Sequence[Any],
-        batched: Sequence[bool],
-        tracked: Sequence[bool],
-    ) -> _Parts:
+    def on_parts(self, given: _Given) -> _Parts:
         """Return the results of parts, and what was recorded of those that are tracked."""
-        kept, size, recorded = has_graph(values), info.batch_size, any(tracked)
-        count = max(size, 1)
-        level = new_level()
+        info, values, batched, tracked, level = given
+        count = max(info.batch_size, 1)
         columns = [
             _rows(v, b, level if t else None, count)
             for v, b, t in zip(values, batched, tracked, strict=True)
         ]
         places = [list(row) for row in zip(*columns, strict=True)] or [[]] * count
-        rows = _run(level if recorded else None, self._run, places, _draws(info, self.name))
-        if not kept and recorded:
-            kept = STATE.get().grad and depends_on_outer_level(level, itertools.chain(*rows))
-        return _Parts(places, rows, size, kept or not recorded, level)
+        return given.parts(places, given.run(self._run, places, _draws(info, self.name)))
 
     def _run(
         self, places: Sequence[list[Any]], draws: Iterator[AbstractContextManager[Any]]
@@ -287,29 +284,18 @@ class _ByRule(_Step):
     def __init__(self, called: UserCall) -> None:
         self.called, self.name = called, called.name
 
-    def on_parts(
-        self,
-        info: VmapInfo,
-        values: Sequence[Any],
-        batched: Sequence[bool],
-        tracked: Sequence[bool],
-    ) -> _Parts:
+    def on_parts(self, given: _Given) -> _Parts:
         """Return the results of parts, and what was recorded if some are tracked."""
-        size = info.batch_size
-        if not size:  # all samples have the same
-            return _BySample(self.called).on_parts(info, values, batched, tracked)
-        given = [
-            # each sample has a gradient of its own, of what it shares with the others too
-            _expanded(v, size) if t and not b else v
-            for v, b, t in zip(values, batched, tracked, strict=True)
-        ]
-        in_dims = [0 if b or t else None for b, t in zip(batched, tracked, strict=True)]
-        kept, level = has_graph(values), new_level()
-        places = [_place(v, level if t else None) for v, t in zip(given, tracked, strict=True)]
-        outs = _run(level if any(tracked) else None, self._by_rule, info, places, in_dims)
-        if not kept:
-            kept = not any(tracked) or (STATE.get().grad and depends_on_outer_level(level, outs))
-        return _Parts([places], [outs], size, kept, level, True)
+        info, values, batched, tracked, level = given
+        if not info.batch_size:  # all samples have the same
+            return _BySample(self.called).on_parts(given)
+        places, in_dims = [], []
+        for value, is_batched, is_tracked in zip(values, batched, tracked, strict=True):
+            if is_tracked and not is_batched:  # each sample has a gradient of its own
+                value = _expanded(value, info.batch_size)
+            places.append(_place(value, level if is_tracked else None))
+            in_dims.append(0 if is_batched or is_tracked else None)
+        return given.parts([places], [given.run(self._by_rule, info, places, in_dims)], True)
 
     def _by_rule(
         self, info: VmapInfo, places: Sequence[Any], in_dims: Sequence[int | None]
@@ -353,15 +339,10 @@ class _Pull(_Step):
         self._parts, self._wanted, self._given = parts, wanted, given
         self.name = step.name
 
-    def on_parts(
-        self,
-        info: VmapInfo,
-        values: Sequence[Any],
-        batched: Sequence[bool],
-        tracked: Sequence[bool],
-    ) -> _Parts:
+    def on_parts(self, given: _Given) -> _Parts:
         """Return the gradients of the arguments that are wanted."""
-        first, level = len(self._wanted), max(new_level(), self._parts.level)
+        info, values, batched, tracked, level = given
+        first, level = len(self._wanted), max(level, self._parts.level)
         parts, recorded = self._parts.of_samples(info.batch_size), any(tracked)
         kept = STATE.get().grad and (self._parts.kept or has_graph(values[first:]))
         columns = [
@@ -409,15 +390,19 @@ def call_by_sample(library: Any, function: Any, tensors: Sequence[Tensor]) -> li
     step = function
     if not isinstance(function, _Step):
         step = _BySample(UserCall(_dispatched(function), tensors, {}, "vmap", False))
-    recorded, arrays = STATE.get().grad, []
+    recorded, size, randomness = STATE.get().grad, 0, "different"
     values, batched, tracked = [], [], []
     for t in tensors:
-        arrays.append(t._data)
-        values.append(to_tensor(t._data.value))
-        batched.append(t._data.batched)
+        array = t._data
+        values.append(to_tensor(array.value))
+        batched.append(array.batched)
         tracked.append(recorded and t._node is not None)
-    info = _info(library, arrays)
-    parts, result = run_within(library, _joined, library, step, info, values, batched, tracked)
+        size = array.value.shape[0] if array.batched else size
+    for running in WRAPPING.get():
+        if running.library is library:
+            randomness = running.randomness
+    given = _Given(VmapInfo(size, randomness), values, batched, tracked, new_level())
+    parts, result = run_within(library, _joined, library, step, given)
 
     def pull(tensors: Any, chosen: Sequence[bool], cotangents: Sequence[Tensor | None]) -> Any:
         seeds = [g for g in cotangents if g is not None]
@@ -437,14 +422,7 @@ def _dispatched(function: Any) -> Callable[..., list[Tensor]]:
     return call
 
 
-def _joined(
-    library: Any,
-    step: _Step,
-    info: VmapInfo,
-    values: Sequence[Any],
-    batched: Sequence[bool],
-    tracked: Sequence[bool],
-) -> tuple[_Parts, list[Any]]:
-    parts = step.on_parts(info, values, batched, tracked)
+def _joined(library: Any, step: _Step, given: _Given) -> tuple[_Parts, list[Any]]:
+    parts = step.on_parts(given)
     outs, has_axis = parts.joined(library, step.name), bool(parts.size)
     return parts, [library.array_class(part_of(out), has_axis) for out in outs]
