@@ -6,7 +6,7 @@ gradients that a backward returns: a shape must be equal, another floating dtype
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from numbers import Number
 from typing import Any
 
@@ -21,9 +21,9 @@ from pullback.errors import (
     ShapeError,
     compose,
 )
-from pullback.ops.functions.creation import asarray
+from pullback.ops.functions.creation import asarray, zeros_like
 
-__all__ = ["as_tensor", "described", "directions", "is_differentiable"]
+__all__ = ["as_tensor", "described", "directions", "is_differentiable", "or_zeros"]
 
 _ndarray = NUMPY.array_types[0]
 
@@ -90,6 +90,12 @@ def is_differentiable(leaf: Any) -> bool:
 def as_tensor(leaf: Any) -> Tensor:
     """Return a leaf of a result as a tensor; what is none depends on nothing."""
     return leaf if isinstance(leaf, Tensor) else asarray(leaf)
+
+
+def or_zeros(derivatives: Iterable[Tensor | None], like: Sequence[Tensor]) -> list[Tensor]:
+    """Return derivatives; for one that is None zeros like what it belongs to."""
+    pairs = zip(derivatives, like, strict=True)
+    return [zeros_like(t.detach()) if d is None else d for d, t in pairs]
 
 
 def _match(

@@ -16,7 +16,6 @@ from pullback.core.graph.node import CustomNode, Extra, Node
 from pullback.core.tensor.endings import run_in_call
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, BatchedValueError, GraphError, compose
-from pullback.ops.functions.creation import zeros_like
 from pullback.ops.functions.joining import stack
 from pullback.ops.functions.manipulation import broadcast_to, moveaxis
 from pullback.transforms.api.arguments import (
@@ -37,7 +36,7 @@ from pullback.transforms.api.recording import (
     check_tensor,
 )
 from pullback.transforms.api.vmap import for_rows
-from pullback.transforms.directions import as_tensor, directions, is_differentiable
+from pullback.transforms.directions import as_tensor, is_differentiable, or_zeros
 from pullback.transforms.forward.pushforward import Pushforward, unit_seeds
 from pullback.transforms.levels import run_recorded
 from pullback.transforms.user_calls import WrappedCall
@@ -200,7 +199,7 @@ def blocks_of(recording: Recording, by_size: bool = True) -> list[list[Tensor]]:
     """
     check_differentiable(recording.arguments, recording.outs, recording.structure)
     outs = [as_tensor(x) for x in recording.outs if is_differentiable(x)]
-    columns = sum(i.leaf.numel() for i in recording.inputs)
+    columns = sum(leaf.numel() for leaf in recording.leaves)
     blocks = None
     if by_size and 2 * columns < sum(out.numel() for out in outs):
         blocks = _by_columns(recording, outs)
@@ -213,9 +212,8 @@ def _by_rows(recording: Recording, out: Tensor) -> list[Tensor]:
     if out.is_complex() and not all(r.is_complex() for r in rows):
         imaginary = _pulled(recording, out, 1j)
         rows = [r if r.is_complex() else r + 1j * im for r, im in zip(rows, imaginary, strict=True)]
-    return [
-        r.reshape((*out.shape, *i.leaf.shape)) for r, i in zip(rows, recording.inputs, strict=True)
-    ]
+    pairs = zip(rows, recording.leaves, strict=True)
+    return [r.reshape((*out.shape, *leaf.shape)) for r, leaf in pairs]
 
 
 def _pulled(recording: Recording, out: Tensor, unit: complex) -> list[Tensor]:
@@ -230,7 +228,7 @@ def _pulled(recording: Recording, out: Tensor, unit: complex) -> list[Tensor]:
                 lambda seed: recording.pull([out], [seed], retain=True),
                 functools.partial(_units, out, unit),
                 count,
-                _at_once([out], [i.leaf for i in recording.inputs]),
+                _at_once([out], recording.leaves),
             )
         except BatchedValueError:  # a rule looks at values
             pass
@@ -288,11 +286,10 @@ def _by_columns(recording: Recording, outs: Sequence[Tensor]) -> list[list[Tenso
 
     None where an operation's backward cannot be differentiated itself, which that needs.
     """
-    places = [i.leaf for i in recording.inputs]
+    places = recording.leaves
 
     def push(vectors: Sequence[Tensor | None]) -> list[Tensor]:
-        result = run_recorded(recording.level, derivative, vectors, recording.keeps)
-        return [_or_zeros(d, out) for d, out in zip(result, outs, strict=True)]
+        return or_zeros(run_recorded(recording.level, derivative, vectors, recording.keeps), outs)
 
     together = not recording.keeps and all(map(is_built_in, outs))
     try:
@@ -398,10 +395,6 @@ def _block(columns: Tensor | None, out: Tensor, source: Tensor) -> Tensor:
         return broadcast_to(source.detach(), shape).clone()
     block = moveaxis(columns, 0, -1).reshape(shape)
     return block if block.is_complex() else block.to(source.dtype)
-
-
-def _or_zeros(derivative: Tensor | None, out: Tensor) -> Tensor:
-    return zeros_like(out.detach()) if derivative is None else derivative
 
 
 # -- hessian ---------------------------------------------------------------------------------------
@@ -541,17 +534,14 @@ class HessianProduct(Transformed):
         check_tensor(arguments, out)
         check_real(arguments, out)
         check_scalar(arguments, out, "jacobian of the gradient")
-        like, structure = recording.sources(), arguments.structure
-        vectors = directions(self._api, "the vector", args[-1], like, structure)
-        chosen = [v for v, source in zip(vectors, like, strict=True) if source is not None]
-        kept = recording.keeps_with([v for v in chosen if v is not None])
-        return recording.structured(self._product(recording, chosen, kept), kept)
+        vectors, kept = recording.vectors(self._api, "the vector", args[-1])
+        return recording.structured(self._product(recording, vectors, kept), kept)
 
     def _product(
         self, recording: Recording, vectors: Sequence[Tensor | None], kept: bool
     ) -> list[Tensor]:
         """Return the product by each input, of a vector, or None for zero, for each."""
-        out, places = recording.out, [i.leaf for i in recording.inputs]
+        out, places = recording.out, recording.leaves
         gradients: list[Tensor | None] = [None] * len(places)
         if out.requires_grad:
             settings = None, True, True
@@ -561,9 +551,6 @@ class HessianProduct(Transformed):
             result = [(g, v) for g, v in pairs if g is not None and v is not None]
             return recording.pull([g for g, _ in result], [v for _, v in result])
         # The Hessian may not be symmetric.
-        outs = [zeros_like(p) if g is None else g for g, p in zip(gradients, places, strict=True)]
-        products = run_recorded(recording.level, Pushforward, outs, places)(vectors, kept)
-        return [
-            zeros_like(p.detach()) if x is None else x
-            for p, x in zip(places, products, strict=True)
-        ]
+        outs = or_zeros(gradients, places)
+        push = run_recorded(recording.level, Pushforward, outs, places)
+        return or_zeros(push(vectors, kept), places)

@@ -17,7 +17,7 @@ from pullback.transforms.api.recording import (
     leaves_as_given,
     parts,
 )
-from pullback.transforms.directions import as_tensor, directions, is_differentiable
+from pullback.transforms.directions import as_tensor, directions, is_differentiable, or_zeros
 from pullback.transforms.forward.array import TangentLibrary, tangents
 from pullback.transforms.forward.pushforward import Pushforward
 from pullback.transforms.levels import new_level, run_recorded
@@ -218,27 +218,18 @@ class JacobianVectorProduct:
     def __init__(self, recording: Recording) -> None:
         self._recording = recording
         self._outs = [as_tensor(x) for x in recording.outs if is_differentiable(x)]
-        places = [i.leaf for i in recording.inputs]
-        self._push = run_recorded(recording.level, Pushforward, self._outs, places)
+        self._push = run_recorded(recording.level, Pushforward, self._outs, recording.leaves)
 
     def __call__(self, /, *tangents: Any) -> Any:
         """Return the derivative of the value along the tangents, one for each argument."""
         recording = self._recording
-        sources, structure = recording.sources(), recording.arguments.structure
-        vectors = directions("jvp_fn", "tangents", tangents, sources, structure)
-        chosen = [v for v, s in zip(vectors, sources, strict=True) if s is not None]
-        kept = recording.keeps_with([v for v in chosen if v is not None])
-        pairs = zip(self._push(chosen, kept), self._outs, strict=True)
-        found = iter([_or_zeros(derivative, out) for derivative, out in pairs])
-        result = [next(found) if is_differentiable(leaf) else None for leaf in recording.outs]
+        vectors, kept = recording.vectors("jvp_fn", "tangents", tangents)
+        derivatives = or_zeros(self._push(vectors, kept), self._outs)
+        left = iter(map(in_class, derivatives, [out.__class__ for out in self._outs]))
+        result = [next(left) if is_differentiable(leaf) else None for leaf in recording.outs]
         given = [i.given for i in recording.inputs]
         leaves = result if kept else leaves_as_given(result, given)
         return unflatten(recording.structure, leaves)
 
     def __repr__(self) -> str:
         return f"jvp_fn({name_of(self._recording.arguments.fun)})"
-
-
-def _or_zeros(derivative: Tensor | None, out: Tensor) -> Tensor:
-    zeros_or_derivative = zeros_like(out.detach()) if derivative is None else derivative
-    return in_class(zeros_or_derivative, out.__class__)

@@ -23,6 +23,7 @@ from pullback.core.tensor.writes import WRITES, Writes
 from pullback.errors import ArgumentTypeError, DTypeError, GraphError, InplaceError, compose
 from pullback.ops.functions.creation import zeros_like
 from pullback.transforms.api.arguments import Arguments, Function, class_for, name_of
+from pullback.transforms.directions import directions
 from pullback.transforms.levels import (
     depends_on_outer_level,
     has_graph,
@@ -58,6 +59,8 @@ class Recording:
         The leaves of `out`, and the containers that they stand in.
     inputs : list of Input
         The leaves of the arguments that have a derivative.
+    leaves : list of Tensor
+        What gradients are computed of: those that stand for the inputs.
     level : int
     keeps : bool
         Whether the result stays part of the graph.
@@ -66,11 +69,12 @@ class Recording:
     def __init__(self, arguments: Arguments, has_aux: bool = False) -> None:
         self.arguments, self.level = arguments, new_level()
         self._slots = arguments.inputs(self.level)
-        self.inputs, tensors = [], []
+        self.inputs, self.leaves, tensors = [], [], []
         for slot in self._slots:
             tensors.append(None if slot is None else slot.tensor)
             if slot is not None:
                 self.inputs.append(slot)
+                self.leaves.append(slot.leaf)
         recorded = STATE.get().grad
         result = self._called(tensors)
         self.out, self.aux = parts(arguments, result, has_aux)
@@ -92,9 +96,12 @@ class Recording:
             return self.aux
         return unflatten(self._aux_structure, detached(self._auxiliary))
 
-    def sources(self) -> list[Tensor | None]:
-        """Return what stands for each leaf of the arguments; None for an integer."""
-        return [None if i is None else i.leaf for i in self._slots]
+    def vectors(self, api: str, name: str, given: Any) -> tuple[list[Tensor | None], bool]:
+        """Return a vector, or None for zero, for each input, and whether their graph is kept."""
+        like = [None if i is None else i.leaf for i in self._slots]
+        vectors = directions(api, name, given, like, self.arguments.structure)
+        chosen = [v for v, leaf in zip(vectors, like, strict=True) if leaf is not None]
+        return chosen, self.keeps_with(chosen)
 
     def pull(
         self,
@@ -118,7 +125,7 @@ class Recording:
         pairs = [pair for pair in zip(roots, seeds or roots, strict=True) if pair[0].requires_grad]
         chosen = [root for root, _ in pairs]
         cotangents = None if seeds is None else [seed for _, seed in pairs]
-        places, kept = [i.leaf for i in self.inputs], retain or recorded
+        places, kept = self.leaves, retain or recorded
         result: Sequence[Tensor | None] = [None] * len(places)
         if places and chosen and rows is None:
             pull = engine.pulled_back
@@ -128,7 +135,7 @@ class Recording:
             result = run_at_level(self.level, engine.grad, chosen, places, cotangents, *settings)
         return [_zeros(p, rows) if g is None else g for p, g in zip(places, result, strict=True)]
 
-    def keeps_with(self, seeds: Sequence[Tensor]) -> bool:
+    def keeps_with(self, seeds: Sequence[Tensor | None]) -> bool:
         """Return whether gradients of these seeds stay part of the graph."""
         return STATE.get().grad and (self.keeps or has_graph(seeds))
 

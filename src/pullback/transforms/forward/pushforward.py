@@ -26,7 +26,7 @@ from pullback.errors import GraphError, InplaceError, compose
 from pullback.ops.functions.creation import ones_like, zeros_like
 from pullback.ops.functions.diagonals import diag
 from pullback.ops.primitives.conversion import clone
-from pullback.transforms.directions import directions
+from pullback.transforms.directions import directions, or_zeros
 from pullback.transforms.levels import has_graph, new_level, run_at_level, run_recorded
 from pullback.transforms.user_calls import (
     UserCall,
@@ -297,9 +297,7 @@ def _gradients_of(function: OfParts, wanted: Sequence[bool], given: Sequence[boo
         if pairs:
             roots, seeds = zip(*pairs, strict=True)
             result = engine.pulled_back(roots, chosen, seeds, True, True)
-        return [
-            zeros_like(t.detach()) if g is None else g for t, g in zip(chosen, result, strict=True)
-        ]
+        return or_zeros(result, chosen)
 
     gradients.__name__ = name_of_function(function)
     return gradients
