@@ -26,7 +26,7 @@ __all__ = ["WrappingLibrary", "constant", "innermost", "varies"]
 class WrappingLibrary(Library):
     """A library whose arrays wrap arrays of every library of a lower level.
 
-    A subclass has `part`, `wrap`, `array_types`, and an `xp` over its arrays.
+    A subclass has `parts`, `wrap`, `array_types`, and an `xp` over its arrays.
 
     Parameters
     ----------
@@ -44,8 +44,11 @@ class WrappingLibrary(Library):
         super().__init__(name, xp)
         self.level = level
 
-    def part(self, a: Array) -> Any:
-        """Return what `a` wraps: an array of a lower level, or a tensor; of several the first."""
+    def parts(self, a: Array) -> tuple[Any, ...]:
+        """Return what `a` wraps: its values, an array of a lower level or a tensor.
+
+        Then their derivatives where it has such, None for one that is zero.
+        """
         raise NotImplementedError
 
     def constant(self, a: Array) -> Array:
@@ -58,10 +61,6 @@ class WrappingLibrary(Library):
         `lead` is a shape that comes before their own: so many are drawn, apart from each other.
         """
         return self.wrap(draw(()))
-
-    def changes(self, a: Array) -> bool:
-        """Say whether an array has a derivative itself, beside that of what is wrapped."""
-        return False
 
     def wrap(self, a: Array) -> Array:
         """Wrap an array of a lower level; this library's own stay as they are."""
@@ -105,11 +104,11 @@ class WrappingLibrary(Library):
 
     def dtype(self, a: Array) -> DType:
         """Return the dtype of what `a` wraps."""
-        return dtype_of(self.part(a).dtype)
+        return dtype_of(self.parts(a)[0].dtype)
 
     def device(self, a: Array) -> str:
         """Name the device of what `a` wraps."""
-        part = self.part(a)
+        part = self.parts(a)[0]
         if is_array(part):
             return library_of(part).device(part)
         device: str = part.device
@@ -213,7 +212,7 @@ def innermost(array: Any) -> Any:
     They are an array that wraps nothing.
     """
     while isinstance(library := library_of(array), WrappingLibrary):
-        part = library.part(array)
+        part = library.parts(array)[0]
         array = part if is_array(part) else part.data_array()
     return array
 

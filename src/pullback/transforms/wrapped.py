@@ -371,9 +371,9 @@ class TransformLibrary(WrappingLibrary):
         """Return the function that `call_function` gets for a user's call; a subclass has this."""
         raise NotImplementedError
 
-    def part(self, a: Any) -> Any:
+    def parts(self, a: Any) -> tuple[Any, ...]:
         """Return what is wrapped."""
-        return a.value
+        return (a.value,)
 
     # -- by the operations -------------------------------------------------------------------------
     def copy(self, a: Any) -> Any:

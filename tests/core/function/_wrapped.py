@@ -91,8 +91,8 @@ class WrappedLibrary(WrappingLibrary):
         super().__init__(f"wrapped{rank}", Space(self), rank)
         self.array_types = (type(f"Wrapped{rank}", (Wrapped,), {"__slots__": (), "library": self}),)
 
-    def part(self, a):
-        return a.value
+    def parts(self, a):
+        return (a.value,)
 
     def to_numpy(self, a):
         inexact = a.dtype.is_inexact and a.size > 1

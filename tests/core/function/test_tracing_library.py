@@ -35,8 +35,8 @@ class Tracing(WrappingLibrary):
         self.array_class = type("Traced1", (Traced,), {"__slots__": (), "library": self})
         self.array_types, self.lines = (self.array_class,), []
 
-    def part(self, a):
-        return a.value
+    def parts(self, a):
+        return (a.value,)
 
     def emit(self, op, arguments, settings, values):
         names = [f"v{len(self.lines)}.{i}" for i in range(len(values))]

@@ -37,7 +37,7 @@ def getval(x: Any) -> Any:
     while isinstance(x, Tensor):
         array = x.detach().data_array()
         library = library_of(array)
-        x = library.part(array) if isinstance(library, WrappingLibrary) else array[()]
+        x = library.parts(array)[0] if isinstance(library, WrappingLibrary) else array[()]
     return x
 
 

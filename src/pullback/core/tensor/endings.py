@@ -62,9 +62,9 @@ def carries(tensor: Any) -> bool:
         library: Any = library_of(array)
         if not library.level:
             return False
-        if library.changes(array):
+        tensor, *derivatives = library.parts(array)
+        if any(d is not None for d in derivatives):
             return True
-        tensor = library.part(array)
 
 
 def warn_of_end(what: str, tensor: Any) -> None:

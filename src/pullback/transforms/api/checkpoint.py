@@ -282,7 +282,7 @@ def _layers_of(result: Any) -> Iterator[list[Tensor]]:
     while tensors:
         yield tensors
         arrays = [a for t in tensors if isinstance(a := t._shown(), Wrapped)]
-        parts = [part for a in arrays for part in (a.value, getattr(a, "tangent", None))]
+        parts = [part for a in arrays for part in a.library.parts(a)]
         tensors = [part for part in parts if isinstance(part, Tensor)]
 
 

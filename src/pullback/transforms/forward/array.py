@@ -143,9 +143,9 @@ class TangentLibrary(TransformLibrary):
         """Say whether an array does not change."""
         return a.tangent is None
 
-    def changes(self, a: Any) -> bool:
-        """Say whether an array has a derivative."""
-        return a.tangent is not None
+    def parts(self, a: Any) -> tuple[Any, ...]:
+        """Return the value and the tangent."""
+        return a.value, a.tangent
 
     def closed_over(self) -> GraphError:
         """Return the error of an operation that closes over what changes."""
