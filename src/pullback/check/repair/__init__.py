@@ -27,7 +27,7 @@ from pullback.check.session import Session
 from pullback.check.subject import BackwardError, ForwardError
 from pullback.core.custom.operation import CustomOp
 from pullback.core.graph.modes import RECORD, STATE
-from pullback.transforms.api.rerunning import kept_globals
+from pullback.transforms.api.checkpoint import kept_globals
 
 SECONDS = 1.5  # of the processor, that a search may take
 _CALLS = 40  # the calls that may be made however long they take

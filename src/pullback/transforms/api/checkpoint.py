@@ -1,11 +1,13 @@
 """Less memory for one more run: `checkpoint`.
 
 Owns the two runs of a checkpointed function: what is kept of the arguments, the context and the
-draws of the first; the node that stands for its graph; and the second. The first is recorded, to
-learn where its results lead, and its graph is dropped: the node leads to the targets outside of it.
-Backward runs the function again, recorded, and pulls the gradients of the results through that
-graph to the same targets; recorded, if the pass is. So gradients of what the function closes over,
-hooks and derivatives of any order need nothing of their own.
+draws of the first, a fingerprint of its results (sums of rows that do not hold the arrays), and the
+node that stands for its graph. The first run is recorded, to learn where its results lead, and its
+graph is dropped: the node leads to the targets outside of it. Backward runs the function again,
+recorded, and pulls the gradients of the results through that graph to the same targets; recorded,
+if the pass is. So gradients of what the function closes over, hooks and derivatives of any order
+need nothing of their own. pullback's own generators say themselves that they are drawn from, see
+ops/functions/random.py.
 
 Invariants: the second run decides as the first did: its arguments lead to where the first's led in
 the graph, in the context of the first, and what became a constant since is none to it. Nested
@@ -19,12 +21,13 @@ from __future__ import annotations
 
 import itertools
 import operator
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import copy_context
 from typing import Any, NamedTuple
 from weakref import ref
 
+from pullback.arrays import NUMPY, innermost, library_of
 from pullback.core.backward.collect import since
 from pullback.core.backward.engine import run as run_backward
 from pullback.core.custom.pytree import leaves, map_leaves
@@ -51,15 +54,9 @@ from pullback.errors import GraphError, InplaceError, compose
 from pullback.ops.functions.random import replayed, watched
 from pullback.transforms.api.arguments import Function, Transformed, name_of
 from pullback.transforms.api.recording import run_noting_writes, written_outside
-from pullback.transforms.api.rerunning import (
-    Fingerprint,
-    GlobalDraws,
-    replayed_globals,
-    watched_globals,
-)
 from pullback.transforms.wrapped import Wrapped
 
-__all__ = ["checkpoint"]
+__all__ = ["checkpoint", "kept_globals"]
 
 
 def checkpoint(fun: Function, *, check: bool = True) -> Function:
@@ -132,10 +129,10 @@ class _Run:
         self._fun = fun
         self._given = (args, kwargs)
         self._drawn: Any = {}  # the generators that were drawn from, and where they stood
-        self._drawn_globally: GlobalDraws = []
+        self._drawn_globally: _GlobalDraws = []
         self._check = check
-        self._of_results: Fingerprint | None = None
-        self._of_arguments: Fingerprint | None = None  # where hooks around the call may round them
+        self._of_results: _Fingerprint | None = None
+        self._of_arguments: _Fingerprint | None = None  # where hooks around the call may round them
         self._context = copy_context()  # modes, forward mode and whatever else the call stood in
         self.began = next_seq()  # the graph of the first run is younger
 
@@ -145,7 +142,7 @@ class _Run:
         tensors = [x for x in leaves(self._given) if isinstance(x, Tensor)]
         versions = [version_of(t) for t in tensors]
         levels = levels_of([t._node for t in tensors if t.requires_grad])
-        with watched(self._drawn), watched_globals(self._drawn_globally):
+        with watched(self._drawn), _watched_globals(self._drawn_globally):
             result, left = run_noting_writes(
                 levels, run_in_mode, _CHANGES, self._fun, *args, **kwargs
             )
@@ -156,9 +153,11 @@ class _Run:
             raise written_outside("checkpoint", self._fun, left[0])
         if layers := _computed_layers(result, self.began):
             if self._check:
-                self._of_results = Fingerprint(result)
-                self._of_arguments = None if STATE.get().hooks is None else Fingerprint(self._given)
-            self._given = _kept(self._given)
+                self._of_results = _Fingerprint(result)
+                self._of_arguments = (
+                    None if STATE.get().hooks is None else _Fingerprint(self._given)
+                )
+            self._given = _each_once(Tensor, _Argument, self._given)
             _replace_graph(self, layers)
         return result
 
@@ -171,12 +170,12 @@ class _Run:
 
     def _again(self) -> tuple[Any, Collection[Node], int]:
         began = next_seq()
-        args, kwargs = given = _put_back(self._given, self)
+        args, kwargs = given = _each_once(_Argument, self._tensor_of, self._given)
         tensors = [x for x in leaves(given) if isinstance(x, Tensor)]
         stand_ins = {t._node for t in tensors if t.requires_grad}
         with (
             replayed(self._drawn),
-            replayed_globals(self._drawn_globally),
+            _replayed_globals(self._drawn_globally),
         ):
             result = run_in_mode(_CHANGES, self._fun, *args, **kwargs)
         # Kernels may round what was given to them rounded by hooks around the call.
@@ -186,6 +185,9 @@ class _Run:
         for node in stand_ins:
             node.extra = None  # hooks on them are those of the arguments
         return result, stand_ins, began
+
+    def _tensor_of(self, argument: _Argument) -> Tensor:
+        return argument.tensor(self)
 
     def differs(self, required: str, came: str) -> GraphError:
         """Return the error of a second run that is not as the first."""
@@ -247,32 +249,18 @@ class _Argument:
 _THROUGH = PassThrough("CheckpointBackward")
 
 
-def _kept(given: Any) -> Any:
-    """Return the arguments with what is kept of tensors in their place, one for each tensor."""
-    seen: dict[int, _Argument] = {}
+def _each_once(kind: type, replace: Callable[[Any], Any], given: Any) -> Any:
+    """Return the arguments with another object for each of a class, one for each object."""
+    others: dict[int, Any] = {}
 
-    def kept(leaf: Any) -> Any:
-        if not isinstance(leaf, Tensor):
+    def other(leaf: Any) -> Any:
+        if not isinstance(leaf, kind):
             return leaf
-        if id(leaf) not in seen:
-            seen[id(leaf)] = _Argument(leaf)
-        return seen[id(leaf)]
+        if id(leaf) not in others:
+            others[id(leaf)] = replace(leaf)
+        return others[id(leaf)]
 
-    return map_leaves(kept, given)
-
-
-def _put_back(given: Any, run: _Run) -> Sequence[Any]:
-    stand_ins: dict[int, Tensor] = {}
-
-    def put(leaf: Any) -> Any:
-        if not isinstance(leaf, _Argument):
-            return leaf
-        if id(leaf) not in stand_ins:
-            stand_ins[id(leaf)] = leaf.tensor(run)
-        return stand_ins[id(leaf)]
-
-    result: Sequence[Any] = map_leaves(put, given)
-    return result
+    return map_leaves(other, given)
 
 
 # -- the graph of a run ----------------------------------------------------------------------------
@@ -499,3 +487,117 @@ class _Checkpoint(NodeOperation):
 
 _CHECKPOINT = _Checkpoint()
 _SEQ = operator.attrgetter("seq")
+
+
+# -- repeating -------------------------------------------------------------------------------------
+_np = NUMPY.xp
+
+# Functions that return and put back a generator's state, and where it stood before a run.
+_GlobalDraws = list[tuple[Callable[[], Any], Callable[[Any], None], Any]]
+
+
+def _standing() -> _GlobalDraws:
+    """Return where the global generators stand; they are loaded when they are first asked for."""
+    import random
+
+    def numpys() -> Any:
+        return _np.random.get_state(legacy=False)
+
+    return [
+        (numpys, _np.random.set_state, numpys()),
+        (random.getstate, random.setstate, random.getstate()),
+    ]
+
+
+@contextmanager
+def _watched_globals(drawn: _GlobalDraws) -> Iterator[None]:
+    """Note in `drawn` where the global generators stood that are drawn from inside the block."""
+    before = _standing()
+    try:
+        yield
+    finally:
+        drawn += [(get, put, state) for get, put, state in before if not _is_same(get(), state)]
+
+
+@contextmanager
+def _replayed_globals(drawn: _GlobalDraws) -> Iterator[None]:
+    """Repeat these draws inside the block; the generators stand as before then."""
+    standing = [get() for get, _, _ in drawn]
+    try:
+        for _, put, state in drawn:
+            put(state)
+        yield
+    finally:
+        for (_, put, _), state in zip(drawn, standing, strict=True):
+            put(state)
+
+
+def kept_globals() -> AbstractContextManager[None]:
+    """Leave the global generators as they stand, whatever is drawn inside the block."""
+    return _replayed_globals(_standing())
+
+
+def _is_same(a: Any, b: Any) -> bool:
+    if isinstance(a, dict):
+        return a.keys() == b.keys() and all(_is_same(a[key], b[key]) for key in a)
+    return bool(_np.all(a == b))
+
+
+# -- results ---------------------------------------------------------------------------------------
+_ROW = 1024
+_WEIGHTS = _np.sin(_np.arange(1.0, _ROW + 1))  # another order gives another sum
+
+
+class _Fingerprint:
+    """What is kept of the tensors in a result that require grad, to be compared with another's.
+
+    For each a weighted sum of every 1024 elements. Kernels may round anew each time: what differs
+    by some units in the last place is the same.
+    """
+
+    def __init__(self, result: Any) -> None:
+        self._kept = [(tuple(t.shape), t.dtype, _sums(_flat(t))) for t in _tracked(result)]
+
+    def difference(self, result: Any) -> str:
+        """Say how another result differs; an empty text if it does not."""
+        others = _tracked(result)
+        if len(others) != len(self._kept):
+            return f"{len(others)} results that require grad instead of {len(self._kept)}"
+        for tensor, (shape, dtype, sums) in zip(others, self._kept, strict=True):
+            if (tuple(tensor.shape), tensor.dtype) != (shape, dtype):
+                came = f"shape {tuple(tensor.shape)}, dtype {tensor.dtype.name}"
+                return f"a result of {came} instead of shape {shape}, dtype {dtype.name}"
+            flat = _flat(tensor)
+            now = _sums(flat)
+            if _np.array_equal(now, sums, equal_nan=True):
+                continue
+            room = 100 * float(_np.finfo(dtype.dtype).eps) * _sums(_np.abs(flat), _np.abs(_WEIGHTS))
+            with _np.errstate(invalid="ignore"):
+                same = (
+                    (_np.abs(now - sums) <= room)
+                    | (now == sums)
+                    | (_np.isnan(now) & _np.isnan(sums))
+                )
+            if not same.all():
+                return f"other numbers in a result of shape {shape}"
+        return ""
+
+
+def _tracked(result: Any) -> list[Tensor]:
+    return [x for x in leaves(result) if isinstance(x, Tensor) and x.requires_grad]
+
+
+def _flat(tensor: Tensor) -> Any:
+    """Return all values of a tensor as one row of real numbers, in NumPy's memory."""
+    array = innermost(tensor.data_array())
+    flat = library_of(array).to_numpy(array).reshape(-1)
+    return flat.view(flat.real.dtype) if flat.dtype.kind == "c" else flat
+
+
+def _sums(flat: Any, weights: Any = _WEIGHTS) -> Any:
+    """Return the weighted sum of each row of 1024 elements."""
+    whole = len(flat) - len(flat) % _ROW
+    weights = weights.astype(flat.dtype)
+    with _np.errstate(all="ignore"):
+        rows = flat[:whole].reshape(-1, _ROW) @ weights
+        return _np.append(rows, flat[whole:] @ weights[: len(flat) - whole])
