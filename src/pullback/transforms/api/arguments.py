@@ -40,6 +40,7 @@ __all__ = [
     "Function",
     "Input",
     "Transformed",
+    "all_arguments",
     "argnum_of",
     "class_for",
     "name_of",
@@ -158,9 +159,17 @@ class Arguments:
             hints.explain(error, Tensor)
             raise
 
-    def structured(self, values: Sequence[Any]) -> Any:
-        """Return one value for each leaf in the containers of the arguments."""
-        return unflatten(self.structure, values)
+
+def all_arguments(api: str, fun: Callable[..., Any], primals: Any) -> Arguments:
+    """Return the arguments of a call by position, to differentiate with respect to all of them."""
+    if not callable(fun):
+        raise ArgumentTypeError(compose(api, "a function required", type(fun).__name__))
+    if not isinstance(primals, (tuple, list)):
+        required = "a tuple of the arguments required as primals"
+        raise ArgumentTypeError(compose(api, required, type(primals).__name__))
+    if not primals:
+        raise ArgumentError(compose(api, f"the arguments of {name_of(fun)} required", "none"))
+    return Arguments(api, fun, tuple(range(len(primals))), primals, {})
 
 
 # -- positions and names ---------------------------------------------------------------------------
@@ -212,6 +221,8 @@ def tensor_for(given: Any) -> Tensor | None:
     """
     if isinstance(given, Tensor):
         return given
+    if given.__class__ is _ndarray and given.dtype in NUMPY.quick_dtypes:
+        return box(given, cls=NumPyTensor)
     if is_array(given):
         library = library_of(given)
         library.dtype(given)  # raises for text, objects, dates
@@ -230,8 +241,6 @@ def class_for(given: Any) -> type[Tensor]:
 
 def _source(arguments: Arguments, i: int, given: Any) -> Tensor | None:
     """Return a leaf as a tensor; None for an integer, which has no derivative."""
-    if given.__class__ is _ndarray and given.dtype in NUMPY.quick_dtypes:
-        return box(given, cls=NumPyTensor)
     source = given if isinstance(given, Tensor) else tensor_for(given)
     if source is None and given is None:
         return None

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
-from pullback.core.tensor.tensor import Tensor
-from pullback.errors import ArgumentError, ArgumentTypeError, compose
 from pullback.ops.functions.creation import ones_like
 from pullback.transforms.api.arguments import (
     Argnum,
     Arguments,
     Function,
     Transformed,
+    all_arguments,
     argnum_of,
     name_of,
 )
@@ -145,16 +144,13 @@ class Gradient(Transformed):
             seeds = [ones_like(out.detach())]
         else:
             check_scalar(arguments, out, "elementwise_grad or jacobian")
-        gradients = recording.structured(self._pulled(recording, seeds), recording.keeps)
+        gradients = recording.structured(recording.pull([out], seeds), recording.keeps)
         if self._transform is not value_and_grad and not self._has_aux:
             return gradients
         if self._transform is not value_and_grad:
             return gradients, recording.auxiliary()
         value = recording.value()
         return ((value, recording.auxiliary()) if self._has_aux else value), gradients
-
-    def _pulled(self, recording: Recording, seeds: Sequence[Tensor] | None) -> list[Tensor]:
-        return recording.pull([recording.out], seeds)
 
 
 # -- vjp -------------------------------------------------------------------------------------------
@@ -201,11 +197,7 @@ def vjp(fun: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
     >>> vjp_fn(np.array([1.0, 10.0]))
     (array([ 3., 30.]), 21.0)
     """
-    if not callable(fun):
-        raise ArgumentTypeError(compose("vjp", "a function required", type(fun).__name__))
-    if not primals:
-        raise ArgumentError(compose("vjp", f"the arguments of {name_of(fun)} required", "none"))
-    arguments = Arguments("vjp", fun, tuple(range(len(primals))), primals, {})
+    arguments = all_arguments("vjp", fun, primals)
     recording = Recording(arguments, has_aux)
     check_differentiable(arguments, recording.outs, recording.structure)
     out, vjp_fn = recording.value(), VectorJacobianProduct(recording)

@@ -325,9 +325,8 @@ def _given(arguments: Arguments, sources: Sequence[Any], derivatives: Sequence[T
     """Return derivatives in the containers and types of the arguments."""
     left = iter(derivatives)
     pairs = zip(sources, arguments.leaves, strict=True)
-    return arguments.structured(
-        [None if source is None else as_given(next(left), leaf) for source, leaf in pairs]
-    )
+    values = [None if source is None else as_given(next(left), leaf) for source, leaf in pairs]
+    return unflatten(arguments.structure, values)
 
 
 # -- columns ---------------------------------------------------------------------------------------

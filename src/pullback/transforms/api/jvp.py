@@ -8,9 +8,8 @@ from typing import Any, NamedTuple
 
 from pullback.core.custom.pytree import Structure, flatten, map_leaves, unflatten
 from pullback.core.tensor.tensor import Tensor, box, in_class
-from pullback.errors import ArgumentError, ArgumentTypeError, compose
 from pullback.ops.functions.creation import zeros_like
-from pullback.transforms.api.arguments import Arguments, Function, name_of
+from pullback.transforms.api.arguments import Arguments, Function, all_arguments, name_of
 from pullback.transforms.api.recording import (
     Recording,
     check_differentiable,
@@ -72,7 +71,7 @@ def jvp(
     >>> jvp(lambda x, y: x * y, (np.array([1.0, 2.0]), 3.0), (np.array([1.0, 0.0]), 0.5))
     (array([3., 6.]), array([3.5, 1. ]))
     """
-    arguments = _arguments("jvp", fun, primals)
+    arguments = all_arguments("jvp", fun, primals)
     sources = arguments.sources()
     vectors = directions("jvp", "tangents", tangents, sources, arguments.structure)
     result = run_forward(arguments, sources, vectors, has_aux)
@@ -116,21 +115,10 @@ def linearize(fun: Function, *primals: Any) -> tuple[Any, Any]:
     >>> out, jvp_fn(1.0), jvp_fn(2.0)
     (0.0, 1.0, 2.0)
     """
-    arguments = _arguments("linearize", fun, primals)
+    arguments = all_arguments("linearize", fun, primals)
     recording = Recording(arguments)
     check_differentiable(arguments, recording.outs, recording.structure)
     return recording.value(), JacobianVectorProduct(recording)
-
-
-def _arguments(api: str, fun: Function, primals: Any) -> Arguments:
-    if not callable(fun):
-        raise ArgumentTypeError(compose(api, "a function required", type(fun).__name__))
-    if not isinstance(primals, (tuple, list)):
-        required = "a tuple of the arguments required as primals"
-        raise ArgumentTypeError(compose(api, required, type(primals).__name__))
-    if not primals:
-        raise ArgumentError(compose(api, f"the arguments of {name_of(fun)} required", "none"))
-    return Arguments(api, fun, tuple(range(len(primals))), primals, {})
 
 
 class ForwardResult(NamedTuple):

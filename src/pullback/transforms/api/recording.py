@@ -142,9 +142,10 @@ class Recording:
     def structured(self, derivatives: Sequence[Tensor], kept: bool) -> Any:
         """Return a derivative for each input in the containers and types of the arguments."""
         result = iter(derivatives)
-        return self.arguments.structured(
-            [None if i is None else _returned(next(result), i.given, kept) for i in self._slots]
-        )
+        values = [
+            None if i is None else _returned(next(result), i.given, kept) for i in self._slots
+        ]
+        return unflatten(self.arguments.structure, values)
 
     def _called(self, tensors: Sequence[Tensor | None]) -> Any:
         """Call the function; raise if it wrote what depends on its arguments to the outside."""

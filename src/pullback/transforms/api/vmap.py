@@ -159,7 +159,7 @@ class Vmapped(Transformed):
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """Compute the function for all samples."""
         mapped = _Mapped(self._in_axes, args, kwargs)
-        library = batches(new_level([x for x in mapped.arrays if isinstance(x, Tensor)]))
+        library = batches(new_level(mapped.tensors))
         samples, size = mapped.samples(), mapped.size
         step = size if self._chunk is None else int(self._chunk)
         outs: list[list[Any]] = []
@@ -197,10 +197,8 @@ class Vmapped(Transformed):
             for leaf, x in zip(mapped.leaves, samples, strict=True)
         ]
         args, kwargs = unflatten(mapped.structure, standing)
-        shared = [x for x in mapped.arrays if isinstance(x, Tensor)]
-        result = run_wrapped(
-            library, functools.partial(self._fun, *args, **kwargs), size, self._randomness, shared
-        )
+        function = functools.partial(self._fun, *args, **kwargs)
+        result = run_wrapped(library, function, size, self._randomness, mapped.tensors)
         results, structure = flatten(result)
         if not [x for x in results if x is not None]:
             required = f"a result of {name_of(self._fun)} required"
@@ -312,8 +310,8 @@ class _Mapped:
         What is no container among all arguments, positional ones first, and the containers.
     axes : list of int or None
         The axis of each leaf, counted from the front; None for what all samples share.
-    arrays : list
-        The leaves that are tensors or arrays.
+    arrays, tensors : list
+        The leaves that are tensors or arrays, and those that are tensors.
     size : int
         The number of samples.
     """
@@ -324,11 +322,14 @@ class _Mapped:
         self.structure = structure
         self.axes = axes = self._of_positional(in_axes, len(args))
         named = len(axes)  # these have the axis 0 if they are arrays
-        self.arrays, self.size = [], -1
+        self.arrays, self.tensors, self.size = [], [], -1
         for i, leaf in enumerate(self.leaves):
-            is_numeric = isinstance(leaf, Tensor) or is_array(leaf)
+            is_tensor = isinstance(leaf, Tensor)
+            is_numeric = is_tensor or is_array(leaf)
             if is_numeric:
                 self.arrays.append(leaf)
+            if is_tensor:
+                self.tensors.append(leaf)
             if i >= named:
                 axes.append(0 if is_numeric else None)
             if axes[i] is not None:
