@@ -29,7 +29,8 @@ __all__ = [
     "record_call",
 ]
 
-Pull = Callable[[list[Tensor], list[bool], list[Tensor | None]], Sequence[Tensor]]
+OfTensors = Callable[..., Sequence[Tensor]]
+GradientsOf = Callable[[list[bool], list[bool]], OfTensors]
 
 
 class UserCall:
@@ -162,13 +163,14 @@ class WrappedCall(NodeOperation):
         self, node: MultiNode, g: Sequence[Any], wanted: Any, recorded: bool
     ) -> Sequence[Any]:
         """Return the gradient of each argument that is wanted."""
-        pull, saved = self.kept(node)
+        gradients_of, saved = self.kept(node)
         tensors, chosen = [], []
         for edge, items in zip(node.edges, saved, strict=True):
             tensors.append(_read(node, edge, *items))
             chosen.append(edge is not None and (wanted is None or edge in wanted))
-        cotangents = [box(x) if x is not None and not isinstance(x, Tensor) else x for x in g]
-        result = iter(pull(tensors, chosen, cotangents))
+        given = [x is not None for x in g]
+        tensors += [x if isinstance(x, Tensor) else box(x) for x in g if x is not None]
+        result = iter(call_function(gradients_of(chosen, given), tensors))
         gradients: list[Any] = []
         for is_chosen in chosen:
             gradient: Any = next(result) if is_chosen else None
@@ -176,7 +178,9 @@ class WrappedCall(NodeOperation):
         return gradients
 
 
-def record_call(name: str, tensors: Sequence[Tensor], arrays: Sequence[Any], pull: Pull) -> Any:
+def record_call(
+    name: str, tensors: Sequence[Tensor], arrays: Sequence[Any], gradients_of: GradientsOf
+) -> Any:
     """Return the results of a call as tensors, with a node if an argument is tracked.
 
     Parameters
@@ -186,9 +190,9 @@ def record_call(name: str, tensors: Sequence[Tensor], arrays: Sequence[Any], pul
         Its arguments.
     arrays : sequence
         Its results.
-    pull : callable
-        ``pull(tensors, chosen, cotangents)`` returns the gradients of the chosen arguments, by a
-        cotangent, or None, for each result.
+    gradients_of : callable
+        ``gradients_of(chosen, given)`` returns the function of the arguments, and then of the
+        cotangents of those results that have one, to the gradients of the chosen arguments.
     """
     mode, cls = STATE.get(), tensor_class(tensors)
     outs = [box(a, cls=cls) for a in arrays]
@@ -200,7 +204,7 @@ def record_call(name: str, tensors: Sequence[Tensor], arrays: Sequence[Any], pul
             warn_of_lost(name, edges)
         return outs
     saved = [_saved(t, mode.hooks) for t in tensors]
-    node = new_node(MultiNode, WrappedCall(name), edges, ((pull, saved),))
+    node = new_node(MultiNode, WrappedCall(name), edges, ((gradients_of, saved),))
     node.metas = metas = list(map(meta_of, arrays))
     for i, (out, (_, dtype, _)) in enumerate(zip(outs, metas, strict=True)):
         if dtype.is_inexact:  # that of a wrapping library

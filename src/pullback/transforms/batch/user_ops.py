@@ -12,6 +12,7 @@ import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from typing import Any, NamedTuple
 
 from pullback.arrays import NUMPY, is_array, varies
@@ -403,13 +404,7 @@ def call_by_sample(library: Any, function: Any, tensors: Sequence[Tensor]) -> li
             randomness = running.randomness
     given = _Given(VmapInfo(size, randomness), values, batched, tracked, new_level())
     parts, result = run_within(library, _joined, library, step, given)
-
-    def pull(tensors: Any, chosen: Sequence[bool], cotangents: Sequence[Tensor | None]) -> Any:
-        seeds = [g for g in cotangents if g is not None]
-        gradients = _Pull(step, parts, chosen, [g is not None for g in cotangents])
-        return call_function(gradients, [*tensors, *seeds])
-
-    return record_call(step.name, tensors, result, pull)  # type: ignore[no-any-return]
+    return record_call(step.name, tensors, result, partial(_Pull, step, parts))  # type: ignore[no-any-return]
 
 
 def _dispatched(function: Any) -> Callable[..., list[Tensor]]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from pullback.arrays import NUMPY, library_of
@@ -30,7 +31,6 @@ from pullback.transforms.directions import directions, or_zeros
 from pullback.transforms.levels import has_graph, new_level, run_at_level, run_recorded
 from pullback.transforms.user_calls import (
     UserCall,
-    call_function,
     name_of_function,
     record_call,
 )
@@ -262,13 +262,7 @@ def jvp_of_function(library: Any, function: OfParts, tensors: Sequence[Tensor]) 
         along.append(None if array.tangent is None else to_tensor(array.whole_tangent))
     name = name_of_function(function)
     outs = run_within(library, _of_parts, library, function, values, along, name)
-
-    def pull(tensors: Any, chosen: Sequence[bool], cotangents: Sequence[Tensor | None]) -> Any:
-        given = [g is not None for g in cotangents]
-        gradients = _gradients_of(function, chosen, given)
-        return call_function(gradients, [*tensors, *(g for g in cotangents if g is not None)])
-
-    return record_call(name, tensors, outs, pull)  # type: ignore[no-any-return]
+    return record_call(name, tensors, outs, partial(_gradients_of, function))  # type: ignore[no-any-return]
 
 
 def _of_parts(library: Any, function: OfParts, values: Any, along: Any, name: str) -> list[Any]:
