@@ -88,16 +88,12 @@ class UserCall:
         count = self._count
         return values[:count], dict(zip(self._names, values[count:], strict=True))
 
-    def with_tensors(self, tensors: Sequence[Any]) -> tuple[Sequence[Any], dict[str, Any]]:
-        """Return the arguments with others for the tensors."""
+    def __call__(self, *tensors: Tensor) -> list[Tensor]:
+        """Call the function with these tensors; return the tensors in its result."""
         leaves = list(self.leaves)
         for i, tensor in zip(self._at, tensors, strict=False):
             leaves[i] = tensor
-        return self.with_leaves(leaves)
-
-    def __call__(self, *tensors: Tensor) -> list[Tensor]:
-        """Call the function with these tensors; return the tensors in its result."""
-        args, keywords = self.with_tensors(tensors)
+        args, keywords = self.with_leaves(leaves)
         versions, epoch, error = list(map(version_of, tensors)), EPOCH[0], None
         try:
             self.results, self.structure = flatten(self.function(*args, **keywords))

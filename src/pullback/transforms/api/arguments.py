@@ -97,15 +97,16 @@ class Arguments:
         self.api, self.fun, self._args, self._kwargs = api, fun, args, kwargs
         self.several = isinstance(argnum, (tuple, list))
         wanted: Sequence[Any] = argnum if self.several else (argnum,)  # type: ignore[assignment]
-        count = len(args)
-        self._keys = keys = [
-            w if w.__class__ is int and 0 <= w < count else _key_of(api, fun, w, args, kwargs)
-            for w in wanted
-        ]
-        if len(keys) > 1 and len(set(keys)) != len(keys):
+        self._keys: list[int | str] = []
+        given = []
+        for key in wanted:
+            if key.__class__ is not int or not 0 <= key < len(args):
+                key = _key_of(api, fun, key, args, kwargs)
+            self._keys.append(key)
+            given.append(kwargs[key] if isinstance(key, str) else args[key])
+        if len(given) > 1 and len(set(self._keys)) != len(given):
             required = "each argument once in argnum required"
             raise ArgumentError(compose(api, required, str(tuple(wanted))))
-        given = [kwargs[k] if isinstance(k, str) else args[k] for k in keys]
         self.leaves, self.structure = flatten(tuple(given) if self.several else given[0])
 
     @property
@@ -115,11 +116,12 @@ class Arguments:
 
     def sources(self) -> list[Tensor | None]:
         """Return each leaf of the differentiated arguments as a tensor; None for an integer."""
-        result = [_source(self, i, leaf) for i, leaf in enumerate(self.leaves)]
-        for source in result:
-            if source is not None:
-                return result
-        if result:
+        result, found = [], False
+        for i, leaf in enumerate(self.leaves):
+            source = _source(self, i, leaf)
+            result.append(source)
+            found = found or source is not None
+        if result and not found:
             raise _no_derivative(self.api, self.path(0), self.leaves[0])
         return result
 

@@ -124,7 +124,7 @@ def _reduction(call: BatchedCall) -> Any:
         return call.result(x.reshape((call.size, 1)), axis=1)
     if axis.__class__ is int:
         return call.result(x, axis=axes[0] + 1)
-    return call.result(x, axis=tuple(a + 1 for a in axes))
+    return call.result(x, axis=tuple([a + 1 for a in axes]))
 
 
 @_rule("argmax")

@@ -94,10 +94,11 @@ class _Parts(NamedTuple):
 
     def joined(self, library: Any, name: str) -> list[Tensor]:
         """Return the results of all samples."""
-        if self.size and not self.together:
-            changes = {} if self.kept else {"grad": False}
-            return run_in_mode(changes, stacked, library, name, self.outs)  # type: ignore[no-any-return]
-        return [o if self.kept else box(o.data_array()) for o in self.outs[0]]
+        if not self.size or self.together:
+            return [o if self.kept else box(o.data_array()) for o in self.outs[0]]
+        if self.kept:
+            return stacked(library, name, self.outs)
+        return run_in_mode({"grad": False}, stacked, library, name, self.outs)  # type: ignore[no-any-return]
 
     def of_samples(self, size: int) -> _Parts:
         """Return the same for samples that shared the arguments, but do not share a gradient."""
@@ -302,17 +303,20 @@ class _ByRule(_Step):
         self, info: VmapInfo, places: Sequence[Any], in_dims: Sequence[int | None]
     ) -> list[Tensor]:
         called, op = self.called, self.called.function
-        dims = iter(in_dims)
-        all_dims = [next(dims) if isinstance(x, Tensor) else None for x in called.leaves]
-        positional, keywords = called.with_tensors(places)
+        pairs = iter(zip(places, in_dims, strict=True))
+        both = [next(pairs) if isinstance(x, Tensor) else (x, None) for x in called.leaves]
+        leaves, all_dims = zip(*both, strict=True)
+        positional, keywords = called.with_leaves(leaves)
         dims_of_args, dims_of_keywords = called.with_leaves(all_dims)
         dims_in_order = (*dims_of_args, *dims_of_keywords.values())
         result = op.vmap_rule(info, dims_in_order, positional, keywords)
         called.results, called.structure = flatten(result[0])
         axes = [a for a, x in zip(result[1], called.results, strict=True) if is_numeric(x)]
         outs, _ = _parted(called)
-        pairs = zip(map(unwrap_escaped, outs), axes, strict=True)
-        return [self._first(x, axis, info.batch_size) for x, axis in pairs]
+        return [
+            self._first(unwrap_escaped(x), axis, info.batch_size)
+            for x, axis in zip(outs, axes, strict=True)
+        ]
 
     def _first(self, out: Tensor, axis: int | None, size: int) -> Any:
         """Return a result with the axis of the samples first."""
