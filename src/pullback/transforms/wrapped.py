@@ -12,7 +12,7 @@ import operator
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from traceback import clear_frames
-from typing import Any
+from typing import Any, Self
 
 from pullback.arrays import (
     DTYPES,
@@ -24,6 +24,7 @@ from pullback.arrays import (
     is_array,
     join,
     library_of,
+    register,
 )
 from pullback.core.custom.pytree import children, map_leaves, rebuild
 from pullback.core.function.dispatch import THEIRS, UNFIT, beside, kernel_of, wrap_in
@@ -337,25 +338,33 @@ _LIBRARY = operator.attrgetter("library")
 class TransformLibrary(WrappingLibrary):
     """What the libraries of such arrays have in common, one library for each level.
 
-    Parameters
+    Attributes
     ----------
-    kind : str
-        The class of the arrays is called after it.
-    api : str
-        What errors call the transform.
-    level : int
-    base : type
-        The class of arrays of every level.
+    kind, api : str
+        What the libraries are called, and what errors call the transform.
+    base, array_class : type
+        The class of arrays of every level, and of this one.
     """
 
-    def __init__(self, kind: str, api: str, level: int, base: type[Wrapped]) -> None:
-        super().__init__(f"{kind}{level}", Space(), level)
-        self.api = api
-        name = f"{base.__name__}{level}"
+    kind: str
+    api: str
+    base: type[Wrapped]
+
+    def __init__(self, level: int) -> None:
+        super().__init__(f"{self.kind}{level}", Space(), level)
+        name = f"{self.base.__name__}{level}"
         self.array_class: Callable[..., Any] = type(
-            name, (base,), {"__slots__": (), "library": self}
+            name, (self.base,), {"__slots__": (), "library": self}
         )
         self.array_types = (self.array_class,)
+
+    @classmethod
+    @functools.cache
+    def at_level(cls, level: int) -> Self:
+        """Return the library of a level, from 1, made and registered once."""
+        library = cls(level)
+        register(library)
+        return library
 
     run: Callable[..., Any]  # by each kind of library
 

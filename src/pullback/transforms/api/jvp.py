@@ -17,7 +17,7 @@ from pullback.transforms.api.recording import (
     parts,
 )
 from pullback.transforms.directions import as_tensor, directions, is_differentiable, or_zeros
-from pullback.transforms.forward.array import TangentLibrary, tangents
+from pullback.transforms.forward.array import TangentLibrary
 from pullback.transforms.forward.pushforward import Pushforward
 from pullback.transforms.levels import new_level, run_recorded
 from pullback.transforms.wrapped import (
@@ -161,7 +161,7 @@ def run_forward(
     sources, vectors : sequence
         The leaves of the arguments as tensors, and the direction.
     """
-    library = tangents(new_level([*sources, *vectors]))
+    library = TangentLibrary.at_level(new_level([*sources, *vectors]))
     standing = [
         None if s is None else _changing(library, s, v)
         for s, v in zip(sources, vectors, strict=True)

@@ -27,7 +27,7 @@ from pullback.ops.functions.creation import asarray
 from pullback.ops.functions.random import Drawn, replayed, watched
 from pullback.transforms.api.arguments import Function, Transformed, name_of, tensor_for
 from pullback.transforms.api.recording import leaves_as_given
-from pullback.transforms.batch.array import BatchLibrary, batches
+from pullback.transforms.batch.array import BatchLibrary
 from pullback.transforms.directions import described
 from pullback.transforms.levels import depends_on_outer_level, new_level
 from pullback.transforms.wrapped import (
@@ -159,7 +159,7 @@ class Vmapped(Transformed):
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """Compute the function for all samples."""
         mapped = _Mapped(self._in_axes, args, kwargs)
-        library = batches(new_level(mapped.tensors))
+        library = BatchLibrary.at_level(new_level(mapped.tensors))
         samples, size = mapped.samples(), mapped.size
         step = size if self._chunk is None else int(self._chunk)
         outs: list[list[Any]] = []
@@ -273,7 +273,7 @@ def for_rows(
     blocks = []
     for start in range(0, count, at_once):
         block = rows(start, start + at_once)
-        library = batches(new_level([block]))
+        library = BatchLibrary.at_level(new_level([block]))
         row, size = box(library.array_class(part_of(block)), cls=block.__class__), len(block)
         found = run_wrapped(library, functools.partial(function, row), size, "error")
         parts = [_part(library, tensor) for tensor in found]

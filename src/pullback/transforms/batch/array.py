@@ -13,12 +13,11 @@ arrays for each depth, made once.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from pullback import hints
-from pullback.arrays import NUMPY, constant, register
+from pullback.arrays import NUMPY, constant
 from pullback.core.custom.pytree import leaves
 from pullback.core.debug.anomaly import call_site
 from pullback.core.function.namespace import TENSOR_XP
@@ -42,7 +41,7 @@ from pullback.transforms.wrapped import (
     to_tensor,
 )
 
-__all__ = ["Batch", "BatchLibrary", "batches"]
+__all__ = ["Batch", "BatchLibrary"]
 
 _ndarray = NUMPY.array_types[0]
 _PLAIN = frozenset((_ndarray, int, float, bool, complex))
@@ -86,8 +85,7 @@ class Batch(Wrapped):
 class BatchLibrary(TransformLibrary):
     """The library of batches of one depth of nesting."""
 
-    def __init__(self, level: int) -> None:
-        super().__init__("batches", "vmap", level, Batch)
+    kind, api, base = "batches", "vmap", Batch
 
     def wrap(self, a: Any) -> Any:
         """Wrap an array or a tensor that all samples share."""
@@ -210,11 +208,3 @@ def _kind(a: Any) -> str:
 
 def _moved(part: Any, name: str) -> Any:
     return part_of(TENSOR_XP.toDevice(to_tensor(part), device=name))
-
-
-@functools.cache
-def batches(level: int) -> BatchLibrary:
-    """Return the library of a depth of nesting, from 1, made and registered once."""
-    library = BatchLibrary(level)
-    register(library)
-    return library

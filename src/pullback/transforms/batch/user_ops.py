@@ -41,7 +41,7 @@ from pullback.transforms.user_calls import (
     name_of_function,
     record_call,
 )
-from pullback.transforms.wrapped import numpy_scalar, part_of, run_within, to_tensor
+from pullback.transforms.wrapped import is_part, numpy_scalar, part_of, run_within, to_tensor
 
 __all__ = ["call_by_sample", "each", "step_of"]
 
@@ -243,11 +243,6 @@ class _BySample(_Step):
             raise ArgumentError(compose("vmap", f"{required} required", came, hint=hint))
 
 
-def is_numeric(value: Any) -> bool:
-    """Return whether a value is a tensor or an array."""
-    return isinstance(value, Tensor) or is_array(value)
-
-
 def _is_same(x: Any, y: Any) -> bool:
     if x is y:
         return True
@@ -311,7 +306,7 @@ class _ByRule(_Step):
         dims_in_order = (*dims_of_args, *dims_of_keywords.values())
         result = op.vmap_rule(info, dims_in_order, positional, keywords)
         called.results, called.structure = flatten(result[0])
-        axes = [a for a, x in zip(result[1], called.results, strict=True) if is_numeric(x)]
+        axes = [a for a, x in zip(result[1], called.results, strict=True) if is_part(x)]
         outs, _ = _parted(called)
         return [
             self._first(unwrap_escaped(x), axis, info.batch_size)

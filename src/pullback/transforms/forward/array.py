@@ -12,12 +12,11 @@ recorded. There is one class of arrays for each depth, made once.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from typing import Any
 
 from pullback import hints
-from pullback.arrays import NUMPY, constant, register
+from pullback.arrays import NUMPY, constant
 from pullback.core.function.primitive import Primitive
 from pullback.core.function.tensor_library import library_of_part, on_parts
 from pullback.core.tensor.ownership import can_add_in_place
@@ -40,7 +39,7 @@ from pullback.transforms.wrapped import (
     to_tensor,
 )
 
-__all__ = ["Tangent", "TangentLibrary", "tangents"]
+__all__ = ["Tangent", "TangentLibrary"]
 
 tidy = NUMPY.tidy  # a sum of arrays without axes is a number of NumPy's
 _PLAIN = frozenset((*NUMPY.array_types, type(None), int, float, bool, complex))
@@ -88,10 +87,8 @@ class Tangent(Wrapped):
 class TangentLibrary(TransformLibrary):
     """The library of arrays with tangents of one depth of nesting."""
 
+    kind, api, base = "tangents", "forward mode", Tangent
     array_class: type[Tangent]
-
-    def __init__(self, level: int) -> None:
-        super().__init__("tangents", "forward mode", level, Tangent)
 
     def wrap(self, a: Any) -> Any:
         """Wrap an array or a tensor that does not change."""
@@ -224,11 +221,3 @@ def _on_tangents(
 def zeros_of(part: Any) -> Any:
     """Return zeros like a part of an array."""
     return zeros_like(to_tensor(part).detach()).data_array()
-
-
-@functools.cache
-def tangents(level: int) -> TangentLibrary:
-    """Return the library of a depth of nesting, from 1, made and registered once."""
-    library = TangentLibrary(level)
-    register(library)
-    return library
