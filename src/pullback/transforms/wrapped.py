@@ -31,7 +31,7 @@ from pullback.core.function.dispatch import THEIRS, UNFIT, beside, kernel_of, wr
 from pullback.core.function.namespace import TENSOR_XP
 from pullback.core.function.primitive import Primitive
 from pullback.core.function.record import apply
-from pullback.core.function.tensor_library import TENSOR_LIBRARY, library_of_part
+from pullback.core.function.tensor_library import TENSOR_LIBRARY, library_of_part, on_parts
 from pullback.core.graph.modes import MAKING, STATE, mode_of_parts
 from pullback.core.graph.node import levels_of
 from pullback.core.tensor.endings import CALLS, Call
@@ -418,6 +418,21 @@ class TransformLibrary(WrappingLibrary):
         """Return `a` in another shape; nothing is written in place, so that is a view."""
         return self.run(reshape_p, [a], {"shape": tuple(shape)}), True
 
+    # -- by the library of the parts ---------------------------------------------------------------
+    each_part: Callable[..., Any]  # ``each_part(name, a, *settings)``, by each kind of library
+
+    def fold(self, a: Any, *settings: Any) -> Any:
+        """Add windows up at the places they come from."""
+        return self.each_part("fold", a, *settings)
+
+    def windows(self, a: Any, *settings: Any) -> Any:
+        """Return the windows along the last axes."""
+        return self.each_part("windows", a, *settings)
+
+    def moved(self, a: Any, name: str, target: Any, device: Any = None) -> Any:
+        """Return a copy on another device."""
+        return self.each_part("moved", a, name, target, device)
+
     # -- random numbers, dtypes --------------------------------------------------------------------
 
     def draw(self, draw: Callable[[tuple[int, ...]], Any]) -> Any:
@@ -530,15 +545,9 @@ def results_in(xp: Any, op: Primitive, values: Sequence[Any], settings: dict[str
     return [NUMPY.tidy(r) for r in (result if op.multi else (result,))]
 
 
-def on_part(name: str, parts: Sequence[Any], settings: Any, named: Any) -> Any:
-    """Call a method of the library of parts; a second array comes last."""
-    libraries = [library_of_part(p) for p in parts if is_part(p)]
-    library = max(libraries, key=operator.attrgetter("level"))
-    if library is TENSOR_LIBRARY:
-        boxes = iter(in_one_library([to_tensor(p) for p in parts if is_part(p)]))
-        parts = [next(boxes) if is_part(p) else p for p in parts]
-    result = getattr(library, name)(parts[0], *settings, *parts[1:], **named)
-    result = result[0] if name == "reshape" else result
+def on_part(name: str, part: Any, *settings: Any) -> Any:
+    """Call a method of the library of what an array holds, in the mode of parts."""
+    result = on_parts(getattr(library_of_part(part), name), part, *settings)
     return part_of(result) if isinstance(result, Tensor) else as_array(result)
 
 

@@ -136,18 +136,9 @@ class BatchLibrary(TransformLibrary):
             new = to_tensor(new).broadcast_to(tuple(old.shape))
         return self.array_class(part_with_graph_of(old, new), before.batched or after.batched)
 
-    # -- what leaves the first axes alone ----------------------------------------------------------
-    def fold(self, a: Any, *settings: Any) -> Any:
-        """Add windows up at the places they come from."""
-        return self.array_class(on_parts(on_part, "fold", [a.value], settings, {}), a.batched)
-
-    def windows(self, a: Any, *settings: Any) -> Any:
-        """Return the windows along the last axes."""
-        return self.array_class(on_parts(on_part, "windows", [a.value], settings, {}), a.batched)
-
-    def moved(self, a: Any, name: str, target: Any, device: Any = None) -> Any:
-        """Return a copy on another device."""
-        return self.array_class(on_parts(_moved, a.value, name), a.batched)
+    def each_part(self, name: str, a: Any, *settings: Any) -> Any:
+        """Call a method of the parts' library that leaves the first axes alone."""
+        return self.array_class(on_part(name, a.value, *settings), a.batched)
 
     def constant(self, a: Any) -> Any:
         """Return the values outside of any graph."""
@@ -204,7 +195,3 @@ class BatchLibrary(TransformLibrary):
 
 def _kind(a: Any) -> str:
     return f"tensors of shape {a.shape}" if a.shape else "numbers"
-
-
-def _moved(part: Any, name: str) -> Any:
-    return part_of(TENSOR_XP.toDevice(to_tensor(part), device=name))

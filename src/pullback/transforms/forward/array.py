@@ -22,7 +22,6 @@ from pullback.core.function.tensor_library import library_of_part, on_parts
 from pullback.core.tensor.ownership import can_add_in_place
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import GraphError, compose
-from pullback.ops.functions.creation import zeros_like
 from pullback.ops.primitives.indexing import is_basic
 from pullback.transforms.forward.pushforward import jvp_of_function
 from pullback.transforms.forward.rules import derived, derived_on_parts, is_quick, quickly
@@ -31,12 +30,10 @@ from pullback.transforms.user_calls import UserCall
 from pullback.transforms.wrapped import (
     TransformLibrary,
     Wrapped,
-    is_part,
     on_part,
     part_of,
     part_with_graph_of,
     plain,
-    to_tensor,
 )
 
 __all__ = ["Tangent", "TangentLibrary"]
@@ -68,7 +65,7 @@ class Tangent(Wrapped):
         """The tangent in the shape of the value."""
         if self.tangent is None or self.tangent.shape == self.value.shape:
             return self.tangent
-        return on_parts(on_part, "broadcast_to", [self.tangent], [self.shape], {})
+        return on_part("broadcast_to", self.tangent, self.shape)
 
     def __iadd__(self, other: Any) -> Any:
         """Add, in place where nobody else holds the parts; else as ``self + other``."""
@@ -159,40 +156,19 @@ class TangentLibrary(TransformLibrary):
         return self.array_class(part_of(out), None if tangent is None else part_of(tangent))
 
     # -- what is linear and no operation is done to values and tangents alike ----------------------
-    def _each(self, name: str, arrays: Sequence[Any], *settings: Any, **named: Any) -> Any:
-        """Call a method of the parts' library on values, and on tangents if there are any."""
+    def each_part(self, name: str, a: Any, *settings: Any) -> Any:
+        """Call a method of the parts' library on a value, and on its tangent if there is one."""
         if self.is_beside_parts():
-            self.check_closures(arrays)
-        values = [self._value(a) for a in arrays]
-        value = on_parts(on_part, name, values, settings, named)
-        tangents = [self._tangent(a) for a in arrays]
-        if all(tangent is None for tangent in tangents):
-            return self.array_class(value)
+            self.check_closures([a])
+        tangent = a.whole_tangent
         return self.array_class(
-            value, on_parts(_on_tangents, name, values, tangents, settings, named)
+            on_part(name, a.value, *settings),
+            None if tangent is None else on_part(name, tangent, *settings),
         )
-
-    def _value(self, a: Any) -> Any:
-        return a.value if self.has(a) else a
-
-    def _tangent(self, a: Any) -> Any:
-        return a.whole_tangent if self.has(a) else None
 
     def copy(self, a: Any) -> Any:
         """Return a copy, of the tangent too: the rule of `clone` hands on the vector itself."""
-        return self._each("copy", [a])
-
-    def fold(self, a: Any, *settings: Any) -> Any:
-        """Add windows up at the places they come from."""
-        return self._each("fold", [a], *settings)
-
-    def windows(self, a: Any, *settings: Any) -> Any:
-        """Return the windows along the last axes."""
-        return self._each("windows", [a], *settings)
-
-    def moved(self, a: Any, name: str, target: Any, device: Any = None) -> Any:
-        """Return a copy on another device."""
-        return self._each("moved", [a], name, target, device)
+        return self.each_part("copy", a)
 
     def constant(self, a: Any) -> Any:
         """Return the values alone."""
@@ -205,19 +181,3 @@ class TangentLibrary(TransformLibrary):
             hint = f"{hints.here() or hints.JOINED}; for the values alone: tensor.detach().numpy()"
             raise GraphError(compose("numpy", required, "a tensor in forward mode", hint=hint))
         return library_of_part(a.value).to_numpy(a.value)
-
-
-def _on_tangents(
-    name: str, values: Sequence[Any], tangents: Sequence[Any], settings: Any, named: Any
-) -> Any:
-    """Do the same to the tangents; zeros stand for one that is None, 0 for that of a number."""
-    parts = [
-        t if t is not None else zeros_of(v) if is_part(v) else 0
-        for v, t in zip(values, tangents, strict=True)
-    ]
-    return on_part(name, parts, settings, named)
-
-
-def zeros_of(part: Any) -> Any:
-    """Return zeros like a part of an array."""
-    return zeros_like(to_tensor(part).detach()).data_array()
