@@ -39,6 +39,7 @@ from pullback.transforms.wrapped import (
 __all__ = ["Tangent", "TangentLibrary"]
 
 tidy = NUMPY.tidy  # a sum of arrays without axes is a number of NumPy's
+_ndarray = NUMPY.array_types[0]
 _PLAIN = frozenset((*NUMPY.array_types, type(None), int, float, bool, complex))
 
 
@@ -111,7 +112,7 @@ class TangentLibrary(TransformLibrary):
         if is_quick(op) and (result := quickly(array_class, op, arrays, settings)) is not None:
             return result
         values, along = [], []
-        is_plain = "index" not in settings or is_basic(settings["index"])
+        is_plain = "index" not in settings or _is_native(settings["index"])
         for a in arrays:
             value, tangent = (a.value, a.tangent) if a.__class__ is array_class else (a, None)
             is_plain = is_plain and value.__class__ in _PLAIN and tangent.__class__ in _PLAIN
@@ -181,3 +182,11 @@ class TangentLibrary(TransformLibrary):
             hint = f"{hints.here() or hints.JOINED}; for the values alone: tensor.detach().numpy()"
             raise GraphError(compose("numpy", required, "a tensor in forward mode", hint=hint))
         return library_of_part(a.value).to_numpy(a.value)
+
+
+def _is_native(index: Any) -> bool:
+    """Return whether an index holds no arrays but those of the default library."""
+    if is_basic(index):
+        return True
+    items = index if index.__class__ is tuple else (index,)
+    return all(item.__class__ is _ndarray or is_basic(item) for item in items)

@@ -229,13 +229,14 @@ def _linear(
 
     None where it is not linear in an input.
     """
-    if op.variadic:
-        if op.tensor_slots:
-            return None
+    if op.variadic and op.tensor_slots:
+        return None
+    if op.variadic or (len(vectors) > 1 and _is_linear_in_all(op)):
         along = [vectors[i] if i in vectors else _zero(xp, v) for i, v in enumerate(values)]
         return [results_in(xp, op, along, settings)]
-    if not all(_is_linear(op, i) for i in vectors):
-        return None
+    for i in vectors:
+        if not _is_linear(op, i):
+            return None
     return [_applied(xp, op, i, v, values, settings) for i, v in vectors.items()]
 
 
@@ -247,6 +248,15 @@ def _is_linear(op: Primitive, i: int) -> bool:
     if op.vjp_all is not None or op.rules[i] is None or "value" in op.settings or op.elementwise:
         return False
     return not {op.inputs[i], *op.results} & {*parameters(op.rules[i])}
+
+
+@functools.cache
+def _is_linear_in_all(op: Primitive) -> bool:
+    """Return whether an operation is linear in all its inputs together: no rule asks for one."""
+    inputs = range(len(op.inputs))
+    return not op.nondifferentiable_inputs and all(
+        _is_linear(op, i) and not {*op.inputs} & {*parameters(op.rules[i])} for i in inputs
+    )
 
 
 def _applied(
