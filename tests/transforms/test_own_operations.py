@@ -213,3 +213,25 @@ def test_saved_tensors_hooks_pack_the_arguments_of_a_wrapped_call():
 
     assert pb.jvp(pb.grad(f), (X,), (V,))[1] == pytest.approx(6 * X * V)
     assert packed
+
+
+def test_jvp_calls_forward_once_of_an_operation_whose_backward_cannot_be_recorded():
+    calls = []
+
+    @pb.autograd_function
+    def squared(ctx, x):
+        calls.append(x)
+        ctx.save_for_backward(x)
+        return x * x
+
+    @squared.backward
+    @pb.once_differentiable
+    def _(ctx, grad_output):
+        (x,) = ctx.saved_tensors
+        return 2 * x * grad_output
+
+    x, v = np.array([1.0, 2.0]), np.array([0.5, -1.0])
+    _, along = pb.jvp(squared, (x,), (v,))
+    step = 1e-6
+    np.testing.assert_allclose(along, ((x + step * v) ** 2 - (x - step * v) ** 2) / (2 * step))
+    assert len(calls) == 1

@@ -416,9 +416,9 @@ def pulled_back(
         seeds = list(map(_beside, grad_outputs, outputs))
     if (observer := STATE.get().observer) is not None:
         observer.roots("grad", "grad_outputs", list(outputs), seeds)
-    given = seeds if recorded else [g._data for g in seeds]
+    grads = seeds if recorded else [g._data for g in seeds]
     roots, targets, ends = map(_NODE, outputs), list(map(_NODE, inputs)), map(_NODE, fixed)
-    result = run(list(roots), given, targets, retain, recorded, False, ends=frozenset(ends))
+    result = run(list(roots), grads, targets, retain, recorded, False, ends=frozenset(ends))
     gradients: list[Tensor | None] = []
     for target in targets:
         alone = is_held_once(result[target])  # asked before a variable holds it

@@ -98,16 +98,16 @@ class Arguments:
         self.several = isinstance(argnum, (tuple, list))
         wanted: Sequence[Any] = argnum if self.several else (argnum,)  # type: ignore[assignment]
         self._keys: list[int | str] = []
-        given = []
+        values = []
         for key in wanted:
             if key.__class__ is not int or not 0 <= key < len(args):
                 key = _key_of(api, fun, key, args, kwargs)
             self._keys.append(key)
-            given.append(kwargs[key] if isinstance(key, str) else args[key])
-        if len(given) > 1 and len(set(self._keys)) != len(given):
+            values.append(kwargs[key] if isinstance(key, str) else args[key])
+        if len(set(self._keys)) != len(values):
             required = "each argument once in argnum required"
             raise ArgumentError(compose(api, required, str(tuple(wanted))))
-        self.leaves, self.structure = flatten(tuple(given) if self.several else given[0])
+        self.leaves, self.structure = flatten(tuple(values) if self.several else values[0])
 
     @property
     def names(self) -> list[str]:
@@ -116,12 +116,12 @@ class Arguments:
 
     def sources(self) -> list[Tensor | None]:
         """Return each leaf of the differentiated arguments as a tensor; None for an integer."""
-        result, found = [], False
+        result, is_any = [], False
         for i, leaf in enumerate(self.leaves):
             source = _source(self, i, leaf)
             result.append(source)
-            found = found or source is not None
-        if result and not found:
+            is_any = is_any or source is not None
+        if result and not is_any:
             raise _no_derivative(self.api, self.path(0), self.leaves[0])
         return result
 

@@ -145,7 +145,7 @@ def _seed(value: Tensor, level: int | None) -> Tensor:
     return clone(value) if value.requires_grad else _place(value, level)
 
 
-class _Given(NamedTuple):
+class _Inputs(NamedTuple):
     """What a function is called with for all samples: what batches hold.
 
     Attributes
@@ -196,7 +196,7 @@ class _Step(ABC):
         return call_function(self, tensors)
 
     @abstractmethod
-    def on_parts(self, given: _Given) -> _Parts:
+    def on_parts(self, inputs: _Inputs) -> _Parts:
         """Return the results of parts, and what was recorded of those that are tracked."""
 
 
@@ -206,16 +206,16 @@ class _BySample(_Step):
     def __init__(self, called: UserCall) -> None:
         self.called, self.name = called, called.name
 
-    def on_parts(self, given: _Given) -> _Parts:
+    def on_parts(self, inputs: _Inputs) -> _Parts:
         """Return the results of parts, and what was recorded of those that are tracked."""
-        info, values, batched, tracked, level = given
+        info, values, batched, tracked, level = inputs
         count = max(info.batch_size, 1)
         columns = [
             _rows(v, b, level if t else None, count)
             for v, b, t in zip(values, batched, tracked, strict=True)
         ]
         places = [list(row) for row in zip(*columns, strict=True)] or [[]] * count
-        return given.parts(places, given.run(self._run, places, _draws(info, self.name)))
+        return inputs.parts(places, inputs.run(self._run, places, _draws(info, self.name)))
 
     def _run(
         self, places: Sequence[list[Any]], draws: Iterator[AbstractContextManager[Any]]
@@ -281,18 +281,18 @@ class _ByRule(_Step):
     def __init__(self, called: UserCall) -> None:
         self.called, self.name = called, called.name
 
-    def on_parts(self, given: _Given) -> _Parts:
+    def on_parts(self, inputs: _Inputs) -> _Parts:
         """Return the results of parts, and what was recorded if some are tracked."""
-        info, values, batched, tracked, level = given
+        info, values, batched, tracked, level = inputs
         if not info.batch_size:  # all samples have the same
-            return _BySample(self.called).on_parts(given)
+            return _BySample(self.called).on_parts(inputs)
         places, in_dims = [], []
         for value, is_batched, is_tracked in zip(values, batched, tracked, strict=True):
             if is_tracked and not is_batched:  # each sample has a gradient of its own
                 value = _expanded(value, info.batch_size)
             places.append(_place(value, level if is_tracked else None))
             in_dims.append(0 if is_batched or is_tracked else None)
-        return given.parts([places], [given.run(self._by_rule, info, places, in_dims)], True)
+        return inputs.parts([places], [inputs.run(self._by_rule, info, places, in_dims)], True)
 
     def _by_rule(
         self, info: VmapInfo, places: Sequence[Any], in_dims: Sequence[int | None]
@@ -339,9 +339,9 @@ class _Pull(_Step):
         self._parts, self._wanted, self._given = parts, wanted, given
         self.name = step.name
 
-    def on_parts(self, given: _Given) -> _Parts:
+    def on_parts(self, inputs: _Inputs) -> _Parts:
         """Return the gradients of the arguments that are wanted."""
-        info, values, batched, tracked, level = given
+        info, values, batched, tracked, level = inputs
         first, level = len(self._wanted), max(level, self._parts.level)
         parts, recorded = self._parts.of_samples(info.batch_size), any(tracked)
         kept = STATE.get().grad and (self._parts.kept or has_graph(values[first:]))
@@ -401,8 +401,8 @@ def call_by_sample(library: Any, function: Any, tensors: Sequence[Tensor]) -> li
     for running in WRAPPING.get():
         if running.library is library:
             randomness = running.randomness
-    given = _Given(VmapInfo(size, randomness), values, batched, tracked, new_level())
-    parts, result = run_within(library, _joined, library, step, given)
+    inputs = _Inputs(VmapInfo(size, randomness), values, batched, tracked, new_level())
+    parts, result = run_within(library, _joined, library, step, inputs)
     return record_call(step.name, tensors, result, partial(_Pull, step, parts))  # type: ignore[no-any-return]
 
 
@@ -416,7 +416,7 @@ def _dispatched(function: Any) -> Callable[..., list[Tensor]]:
     return call
 
 
-def _joined(library: Any, step: _Step, given: _Given) -> tuple[_Parts, list[Any]]:
-    parts = step.on_parts(given)
+def _joined(library: Any, step: _Step, inputs: _Inputs) -> tuple[_Parts, list[Any]]:
+    parts = step.on_parts(inputs)
     outs, has_axis = parts.joined(library, step.name), bool(parts.size)
     return parts, [library.array_class(part_of(out), has_axis) for out in outs]
