@@ -13,6 +13,7 @@ import os
 import pathlib
 import shlex
 import sys
+import tomllib
 from collections.abc import Callable, Generator, Iterator
 from typing import Any
 
@@ -62,11 +63,28 @@ def pytest_make_collect_report(
 ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
     """Collect the targets in addition to the paths of the test run."""
     report = yield
-    targets = collector.config.getoption("--pullback-check")
-    if targets and isinstance(collector, pytest.Session):
+    targets = _targets(collector.config) if isinstance(collector, pytest.Session) else []
+    if targets:
         checks = Checks.from_parent(collector, name=_NAME, nodeid=_NAME, targets=targets)
         report.result = [*(report.result or []), checks]
     return report
+
+
+def _targets(config: pytest.Config) -> list[str]:
+    """Return what is to be checked: as asked for, or as pyproject.toml says of a whole test run.
+
+    There as in ``[tool.pullback]`` with ``check = ["mypackage.ops"]``.
+    """
+    asked: list[str] = config.getoption("--pullback-check")
+    path = config.rootpath / "pyproject.toml"
+    if asked or config.args_source is pytest.Config.ArgsSource.ARGS or not path.is_file():
+        return asked
+    found = tomllib.loads(path.read_text("utf-8")).get("tool", {}).get("pullback", {})
+    targets = found.get("check", [])
+    if not isinstance(targets, list) or not all(isinstance(each, str) for each in targets):
+        required = "a list of modules, files or folders for `check` in [tool.pullback]"
+        raise pytest.UsageError(f"pyproject.toml: {required} is required, got {targets!r}.")
+    return targets
 
 
 @pytest.hookimpl(wrapper=True)
@@ -79,10 +97,30 @@ def pytest_runtest_makereport(
     error = None if call.excinfo is None else call.excinfo.value
     found = error.report if errors and isinstance(error, errors.GradcheckError) else None
     if found is not None:
+        report.user_properties += _properties(found)
         node = f"{os.path.relpath(item.path)}::{item.nodeid.partition('::')[2]}"
         words = ["pytest", node, "-o", f"{_SEED}={found.seed}", *_flags(item.config)]
         report.sections.append(("pullback", _how_to_repeat(found, words)))
     return report
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Annotate the rules that are wrong, where a service shows annotations in the source."""
+    if os.environ.get("GITHUB_ACTIONS") != "true":
+        return
+    for report in terminalreporter.stats.get("failed", []):
+        told = dict(report.user_properties)
+        file, _, line = told.get("pullback-rule", "").rpartition(":")
+        if file:
+            text = told["pullback-cause"].replace("%", "%25").replace("\n", "%0A")
+            terminalreporter.write_line(f"::error file={file},line={line}::{text}")
+
+
+def _properties(report: Any) -> list[tuple[str, object]]:
+    """Return what JUnit files say of a gradient that is wrong."""
+    found = [("pullback-seed", report.seed), ("pullback-rule", report.rule)]
+    causes = [f"{failure.cause.name}: {failure.text}" for failure in report.failures[:1]]
+    return [*found, *(("pullback-cause", text) for text in causes)]
 
 
 @pytest.fixture(scope="session")
@@ -187,6 +225,7 @@ class Check(_Item):
         except discovery.ArgumentError as error:  # the author's inputs do not fit
             raise _CheckError(str(error)) from None
         if report.failures:
+            self.user_properties += _properties(report)
             raise _CheckError(f"{report}\n{_how_to_repeat(report, self.command())}")
         if not report.ok:
             pytest.skip(str(report))
