@@ -8,7 +8,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: demo test test-others test-checker test-uncovered test-operations adopters peers peers-programs peers-others programs bench versions docs stubs stress stress-check stress-others lint types format clean
+.PHONY: demo test test-others test-checker test-uncovered test-operations adopters peers peers-programs peers-others programs bench versions release-check docs stubs stress stress-check stress-others lint types format clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.installed-examples
@@ -94,6 +94,10 @@ docs: $(VENV)/.installed-docs
 # What follows from declarations: exports, and stubs of what type checkers cannot see.
 stubs: $(VENV)/.installed-test
 	$(BIN)/python docs/stubs.py
+
+# Whether wheel and sdist are the same when built twice, and the sdist's own tests pass.
+release-check:
+	PYTHON=$(PYTHON) .ci/release-check
 
 # The long and large tests, no part of `.ci/run`: for whoever touches what they cover (CONTRIBUTING).
 stress: $(VENV)/.installed-test
