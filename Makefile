@@ -85,11 +85,11 @@ bench: $(VENV)/.installed-examples $(VENV)/.installed-peers
 versions:
 	$(PYTHON) .ci/versions
 
-# A searchable site in build/site: the documents, and the reference generated from the declarations.
+# The site in build/site, anew. docs/conf.py writes the pages that follow from declarations.
+GENERATED := $(addprefix docs/,operations project example-sources examples figures)
 docs: $(VENV)/.installed-docs
-	rm -rf build/docs
-	$(BIN)/python docs/generate.py
-	$(BIN)/mkdocs build --strict --quiet
+	rm -rf build/site build/doctrees $(GENERATED)
+	$(BIN)/python -m sphinx -W --keep-going -q -d build/doctrees docs build/site
 
 # What follows from declarations: exports, and stubs of what type checkers cannot see.
 stubs: $(VENV)/.installed-test
@@ -122,7 +122,7 @@ format: $(VENV)/.installed-test
 
 # Leaves .venv: remove that by hand to begin anew.
 clean:
-	rm -rf build dist .coverage .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf build dist $(GENERATED) .coverage .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # One stamp for each extra, remade when pyproject.toml changes.

@@ -1,12 +1,13 @@
-"""Write the sources of the documentation site: the documents, and the reference of the operations.
+"""Write the pages of the site that are not written by hand.
 
     python docs/generate.py [FOLDER]
 
-FOLDER (default: build/docs) gets the Markdown files of the repository under the paths they have
-there, so that their links hold, and in docs/reference one entry per public operation, from its
-declaration: the signature, the formula, the gradient rule of each input as it stands in the source,
-the rows of edge-values.md that name the operation, the array libraries it runs on, and an example
-with the output of a real run.
+FOLDER (default: docs) gets `operations`, one page a theme with an entry for each public operation:
+what autodoc makes of its signature and docstring, and from its declaration the gradient rule of
+each input as it stands in the source, the rows of edge-values.md that name the operation, the
+array libraries it runs on, and an example with the output of a real run if the docstring has none;
+`project`, the documents of the repository that lie elsewhere; and `example-sources`, what
+the gallery of examples is made of.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ import ast
 import contextlib
 import functools
 import inspect
+import itertools
 import operator
 import re
-import shutil
 import sys
 import textwrap
 from pathlib import Path
@@ -29,11 +30,13 @@ import pullback as pb
 from pullback.ops.declare import ELEMENTWISE, REGISTRY, Composition, Sample
 
 ROOT = Path(__file__).parents[1]
-# What pages link to.
-DOCUMENTS = (
-    *("*.md", "docs/*.md", "docs/images/*.svg", "bench/*.md", "tests/core/*.md"),
-    *("examples/*.py", "LICENSE"),
-)
+# The documents that lie outside of docs/, by the name of their page.
+PROJECT = {
+    "CONTRIBUTING.md": "project/contributing.md",
+    "CHANGELOG.md": "project/changelog.md",
+    "bench/README.md": "project/benchmarks.md",
+    "tests/core/cases.md": "project/cases.md",
+}
 PACKAGES = ("pullback.ops.", "pullback.nn.")
 SPACES = ("pb", "pb.linalg", "pb.fft", "pb.special", "pb.nn.functional")
 LARGEST = 12  # elements of an example's input
@@ -91,12 +94,12 @@ def source_of(rule):
     for node in nodes:
         if [a.arg for a in node.args.args] == names:
             if isinstance(node, ast.Lambda):
-                return f"`{ast.unparse(node.body)}`"
+                return f"``{ast.unparse(node.body)}``"
             body = [s for s in node.body if not is_text(s)]
             if len(body) == 1 and isinstance(body[0], ast.Return):
-                return f"`{ast.unparse(body[0].value)}`"
+                return f"``{ast.unparse(body[0].value)}``"
     summary = (inspect.getdoc(rule) or "").split("\n")[0]
-    return summary or f"`{rule.__name__.strip('_')}`, in steps"
+    return re.sub(r"([*|\\])", r"\\\1", summary) or f"``{rule.__name__.strip('_')}``, in steps"
 
 
 def is_text(statement):
@@ -111,14 +114,14 @@ def gradient_lines(op):
         return ["**Gradient**: that of the operations it is made of."]
     if not op.declared:
         return ["**Gradient**: one rule for all inputs together."]
-    lines = ["**Gradient**, with `g` the gradient of the result `out`:", ""]
+    lines = ["**Gradient**, with ``g`` the gradient of the result ``out``:", ""]
     for name in op.inputs:
         if name not in op.declared:
-            lines.append(f"* `{name}`: no rule; asking for it is an error")
+            lines.append(f"* ``{name}``: no rule; asking for it is an error")
         elif op.declared[name] is None:
-            lines.append(f"* `{name}`: none")
+            lines.append(f"* ``{name}``: none")
         else:
-            lines.append(f"* `{name}`: {source_of(op.declared[name])}")
+            lines.append(f"* ``{name}``: {source_of(op.declared[name])}")
     return lines
 
 
@@ -145,7 +148,10 @@ def edges_of(names):
     rows = [row for row in edge_rows() if called.search(row.split("|")[1])]
     if not rows:
         return []
-    return ["", "| edge | at | value | gradient | why |", "|---|---|---|---|---|", *rows]
+    table = ["edge | at | value | gradient | why", *(row.strip("| ") for row in rows)]
+    cells = [re.sub("`+", "``", cell) for row in table for cell in row.split(" | ")]
+    lines = [f"{'     - ' if i % 5 else '   * - '}{cell}" for i, cell in enumerate(cells)]
+    return ["", ".. list-table::", "   :header-rows: 1", "", *lines]
 
 
 # -- examples -------------------------------------------------------------------------------------
@@ -204,33 +210,23 @@ def shown(expression, space):
 
 
 # -- pages ----------------------------------------------------------------------------------------
-def signature_of(function):
-    """Return the parameters of a function without the annotations."""
-    signature = inspect.signature(function)
-    bare = [p.replace(annotation=inspect.Parameter.empty) for p in signature.parameters.values()]
-    return str(signature.replace(parameters=bare, return_annotation=inspect.Signature.empty))
-
-
 def entry(function):
-    """Return the lines of one function's entry."""
+    """Return the lines of one function's entry, and of its other names."""
     names, methods = where_found(function)
-    name = names[0]
-    doc = inspect.getdoc(function) or ""
-    lines = [f"## `{name}`", "", "```text", f"{name}{signature_of(function)}", "```", ""]
-    prose = re.split(r"\n\n\w+\n-{3,}", doc)[0]  # what stands before the first section
-    lines += [prose, ""]
-    others = [*names[1:], *methods]
-    if others:
-        lines += [f"Also {', '.join(f'`{other}`' for other in others)}.", ""]
+    first, *others = [name.replace("pb.", "pullback.", 1) for name in names]
+    lines = [f".. autofunction:: {first}", ""]
+    if methods:
+        lines += [f"   As methods: {', '.join(f'``{method}``' for method in methods)}.", ""]
     declaration = REGISTRY.get(getattr(getattr(function, "primitive", None), "name", ""))
-    if declaration is None:
-        example = doc[doc.index(">>>") :].splitlines() if ">>>" in doc else []
-    else:
-        lines += [*gradient_lines(declaration.primitive), *edges_of([*names, *methods]), ""]
-        lines += [libraries(declaration), ""]
-        example = example_of(function, name, declaration)
-    # A blank line before the fence ends what the last example prints.
-    return [*lines, "```pycon", *example, "", "```", ""] if example else lines
+    if declaration is not None:
+        facts = [*gradient_lines(declaration.primitive), *edges_of([*names, *methods]), ""]
+        facts += [libraries(declaration), ""]
+        if ">>>" not in (inspect.getdoc(function) or ""):
+            facts += [*example_of(function, names[0], declaration), ""]
+        lines += [f"   {line}".rstrip() for line in facts]
+    for other in others:
+        lines += [f".. autofunction:: {other}", ""]
+    return lines
 
 
 def libraries(declaration):
@@ -290,62 +286,78 @@ def themes():
 
 
 def pages():
-    """Return the text of each page of the reference by its file name."""
-    made, index = {}, []
-    for page, (modules, described) in themes().items():
-        lines = [f"# {page}", ""]
+    """Return the text of each page of the operations by its file name."""
+    texts, index = {}, [*heading("Operations"), ".. toctree::", "   :hidden:", ""]
+    index += [*(f"   {theme}" for theme in themes()), ""]
+    for theme, (modules, described) in themes().items():
+        lines = heading(theme.replace("_", " ").capitalize())
         for _, module in sorted(modules.items()):
             lines += [inspect.getdoc(module).split("\n\n")[0].replace("\n", " "), ""]
-        for function in sorted(described, key=lambda f: where_found(f)[0][0].lower()):
-            lines += entry(function)
-            index.append((where_found(function)[0][0], page, kind_of(function)))
-        made[f"{page}.md"] = "\n".join(lines).rstrip() + "\n"
-    made["index.md"] = index_page(index)
-    return made
+        described = sorted(described, key=lambda f: where_found(f)[0][0].lower())
+        lines += itertools.chain.from_iterable(map(entry, described))
+        texts[f"{theme}.rst"] = "\n".join(lines).rstrip() + "\n"
+        firsts = [where_found(f)[0][0].replace("pb.", "pullback.", 1) for f in described]
+        index += [f":doc:`{theme}`", "-" * 60, "", ".. autosummary::", "   :nosignatures:", ""]
+        index += [*(f"   {name}" for name in firsts), ""]
+    texts["index.rst"] = "\n".join(index)
+    return texts
 
 
-def kind_of(function):
-    """Return in a few words where a function's gradient comes from."""
-    op = getattr(function, "primitive", None)
-    if op is None:
-        return "makes or describes tensors"
-    if not op.differentiable:
-        return "none"
-    return "of its parts" if isinstance(op, Composition) else "a rule"
+def heading(title):
+    return [title, "=" * len(title), ""]
 
 
-def index_page(index):
-    rows = [
-        f"| [`{name}`]({theme}.md#{re.sub('[^a-z0-9_]', '', name.lower())}) | {theme} | {kind} |"
-        for name, theme, kind in sorted(index, key=lambda row: row[0].lower())
-    ]
-    head = [
-        *("# Every operation", ""),
-        "Generated from the declarations; the tests run every example.",
-        *("", "| function | theme | gradient |", "|---|---|---|"),
-    ]
-    return "\n".join([*head, *rows]) + "\n"
+def linked(text, folder):
+    """Return a document with links as the site has them, of a document in a folder of ROOT."""
+
+    def link(match):
+        path, anchor = match[1], match[2] or ""
+        target = (ROOT / folder / path).resolve().relative_to(ROOT).as_posix()
+        if target in PROJECT:
+            return f"](/{PROJECT[target]}{anchor})"
+        if target.startswith("docs/"):
+            return f"](/{target.removeprefix('docs/')}{anchor})"
+        return match[0]
+
+    return re.sub(r"\]\((?!\w+:|/)([^)#\s]+)(#[^)]*)?\)", link, text)
+
+
+def example(path):
+    """Return an example as the gallery reads it: with a heading, and the output on record."""
+    text = path.read_text()
+    doc = ast.get_docstring(ast.parse(text))
+    title = re.split(r"[:.](?:\s|$)", doc, maxsplit=1)[0]
+    head = [*heading(title), re.sub(r"\n\n    ", "\n\n.. code-block:: sh\n\n    ", doc)]
+    record = ROOT / "docs" / "recorded" / f"{path.stem}.txt"
+    if record.exists():
+        head += ["", "A run printed:", "", ".. code-block:: text", ""]
+        head += [f"    {line}" for line in record.read_text().splitlines()]
+    body = text.split('"""', 2)[2]
+    return "\n".join(['r"""', *head, '"""', body])
 
 
 def write(folder):
-    """Write all pages of the site into a folder."""
-    for path in (path for pattern in DOCUMENTS for path in sorted(ROOT.glob(pattern))):
-        target = folder / path.relative_to(ROOT)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(path, target)
-    reference = folder / "docs" / "reference"
-    reference.mkdir(exist_ok=True)
-    made = pages()
-    for name, text in made.items():
-        (reference / name).write_text(text)
-    return made
+    """Write all pages into a folder, those alone that have changed, and return their paths."""
+    texts = {f"operations/{name}": text for name, text in pages().items()}
+    for path, page in PROJECT.items():
+        texts[page] = linked((ROOT / path).read_text(), Path(path).parent)
+    for path in sorted((ROOT / "examples").glob("*.py")):
+        texts[f"example-sources/{path.name}"] = example(path)
+    about = "The programs under `examples`. Those that take seconds run while the site is built."
+    texts["example-sources/GALLERY_HEADER.rst"] = "\n".join([*heading("Examples"), about, ""])
+    for name, text in texts.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if not path.exists() or path.read_text() != text:
+            path.write_text(text)
+    return list(texts)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("folder", nargs="?", type=Path, default=ROOT / "build" / "docs")
+    parser.add_argument("folder", nargs="?", type=Path, default=ROOT / "docs")
     folder = parser.parse_args().folder
-    print(f"{len(write(folder))} pages of the reference in {folder / 'docs' / 'reference'}")
+    print(f"{len(write(folder))} pages in {folder}")
 
 
 if __name__ == "__main__":

@@ -22,8 +22,8 @@ import pullback as pb
 from pullback.ops.declare import REGISTRY
 
 ROOT = Path(__file__).parents[2]
-DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), ROOT / "bench" / "README.md"])
-GUIDES = sorted(ROOT.glob("docs/*.md"))
+GUIDES = sorted([*ROOT.glob("docs/*.md"), *ROOT.glob("docs/start/*.md")])
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *GUIDES, ROOT / "bench" / "README.md"])
 
 
 def name(path):

@@ -1,7 +1,7 @@
 """Filling parameters in place: PyTorch's initializations, drawn by pullback's generators.
 
-Fans are those of a weight of shape (outputs, inputs, *kernel): ``fan_in = inputs * prod(kernel)``.
-Recording is off meanwhile.
+Fans are those of a weight of shape ``(outputs, inputs, *kernel)``:
+``fan_in = inputs * prod(kernel)``. Recording is off meanwhile.
 """
 
 from __future__ import annotations

@@ -115,7 +115,7 @@ def huber_loss(
 ) -> Tensor:
     """Return half the squared error where it is below `delta`, beyond the line that goes on.
 
-    With d = input - target: ``d ** 2 / 2`` for |d| < delta, else ``delta * (|d| - delta / 2)``.
+    With d = input - target: ``d ** 2 / 2`` for ``|d|`` < delta, else ``delta * (|d| - delta / 2)``.
 
     Parameters
     ----------
@@ -143,7 +143,7 @@ def huber_loss(
 def smooth_l1_loss(input: Any, target: Any, reduction: str = "mean", beta: float = 1.0) -> Tensor:
     """Return the absolute error less beta / 2, where it is below `beta` a parabola instead.
 
-    With d = input - target: ``d ** 2 / (2 * beta)`` for |d| < beta, else ``|d| - beta / 2``.
+    With d = input - target: ``d ** 2 / (2 * beta)`` for ``|d|`` < beta, else ``|d| - beta / 2``.
 
     Parameters
     ----------

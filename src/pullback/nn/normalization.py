@@ -114,7 +114,7 @@ def layer_norm(
 
     Parameters
     ----------
-    input : Tensor of shape (..., *normalized_shape)
+    input : Tensor of shape ``(..., *normalized_shape)``
     normalized_shape : int or tuple of int
         The lengths of the axes that mean and variance are taken over.
     weight, bias : Tensor of shape normalized_shape, optional

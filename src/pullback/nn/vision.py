@@ -60,7 +60,7 @@ def interpolate(
 
     Parameters
     ----------
-    input : Tensor, shape (N, C, *lengths)
+    input : Tensor, shape ``(N, C, *lengths)``
     size : int or tuple of int, optional
         The new lengths.
     scale_factor : float or tuple of float, optional

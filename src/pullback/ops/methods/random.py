@@ -30,7 +30,7 @@ class RandomMethods:
         return written("bernoulli_", self, drawn.to(self.dtype))
 
     def uniform_(self: Any, from_: float = 0, to: float = 1, *, generator: Any = None) -> Tensor:
-        """Write numbers from the uniform distribution on [from_, to) and return this tensor."""
+        """Write numbers from the uniform distribution on ``[from_, to)`` and return this tensor."""
         _needs("uniform_", from_ <= to, "from_ up to to", (from_, to))
         drawn = random.rand(self.shape, dtype=self.dtype, device=self.device, generator=generator)
         return written("uniform_", self, drawn * (to - from_) + from_)
