@@ -8,7 +8,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: demo test test-others test-checker test-uncovered test-operations adopters peers peers-programs peers-others programs bench versions release-check docs stubs stress stress-check stress-others lint types format clean
+.PHONY: demo test test-others test-checker test-uncovered test-operations adopters peers peers-programs peers-others programs bench versions release-check docs docs-test stubs stress stress-check stress-others lint types format clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.installed-examples
@@ -89,7 +89,11 @@ versions:
 GENERATED := $(addprefix docs/,operations project example-sources examples figures)
 docs: $(VENV)/.installed-docs
 	rm -rf build/site build/doctrees $(GENERATED)
-	$(BIN)/python -m sphinx -W --keep-going -q -d build/doctrees docs build/site
+	$(BIN)/python -m sphinx -W --keep-going -q -j auto -d build/doctrees docs build/site
+
+# The site in a browser: Debian's Chromium, or the one that CHROMIUM names.
+docs-test: docs $(VENV)/.installed-docs-test
+	$(PYTEST) -m site tests/docs/site
 
 # What follows from declarations: exports, and stubs of what type checkers cannot see.
 stubs: $(VENV)/.installed-test

@@ -1,6 +1,6 @@
 """Programs with large NumPy constants: time and memory of a gradient, beside HIPS autograd.
 
-A graph keeps a snapshot of a NumPy array that backward reads, see docs/performance.md; HIPS
+A graph keeps a snapshot of a NumPy array that backward reads, see docs/memory.md; HIPS
 autograd keeps the caller's array itself. One thread on one CPU. The gradients are compared first;
 then the two take turns, in alternating order. The ratio of times is the median within a round. The
 memory is the largest that a process of its own had which computed one gradient.

@@ -39,7 +39,6 @@ autosummary_generate = False
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
 toc_object_entries_show_parents = "hide"
-maximum_signature_line_length = 88
 
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
@@ -58,17 +57,19 @@ sphinx_gallery_conf = {
     "show_signature": False,
 }
 
+html_context = {"default_mode": "auto"}
 html_theme = "pydata_sphinx_theme"
 html_static_path = ["_static"]
 html_css_files = ["pullback.css"]
+html_js_files = ["labels.js"]
 html_search_scorer = str(HERE / "_static" / "scorer.js")
 html_copy_source = html_show_sourcelink = False
 html_use_index = html_domain_indices = False
 html_theme_options = {
     "navbar_align": "left",
-    "navigation_depth": 2,
+    "collapse_navigation": True,
     "show_toc_level": 2,
-    "header_links_before_dropdown": 6,
+    "header_links_before_dropdown": 7,
     "footer_start": ["copyright"],
     "footer_end": [],
     "use_edit_page_button": False,
@@ -82,3 +83,4 @@ def setup(app):
     """Write what is generated, and connect what the site adds to Sphinx."""
     generate.write(HERE)
     entries.connect(app)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import re
 import types
 from pathlib import Path
 
@@ -90,15 +91,16 @@ def check_public_names(app, env):
             LOGGER.warning("no page of docs/ has an entry of %s", name)
 
 
-def link_documents(app, docname, content):
-    """Let links between the repository's documents lead to their pages."""
+def prepare_document(app, docname, content):
+    """Let links between documents lead to pages, and end examples without a blank line."""
     path = Path(app.env.doc2path(docname))
     if path.suffix == ".md" and not docname.startswith("project/"):
-        content[0] = generate.linked(content[0], path.parent.relative_to(ROOT))
+        text = generate.linked(content[0], path.parent.relative_to(ROOT))
+        content[0] = re.sub(r"\n\n```$", "\n```", text, flags=re.MULTILINE)
 
 
 def connect(app):
     """Connect the functions of this module to the events of Sphinx."""
-    app.connect("source-read", link_documents)
+    app.connect("source-read", prepare_document)
     app.connect("autodoc-process-docstring", refer_to_first_name, priority=400)
     app.connect("env-check-consistency", check_public_names)

@@ -210,10 +210,17 @@ def shown(expression, space):
 
 
 # -- pages ----------------------------------------------------------------------------------------
+def signature_of(function):
+    """Return the parameters of a function without the annotations."""
+    signature = inspect.signature(function)
+    bare = [p.replace(annotation=inspect.Parameter.empty) for p in signature.parameters.values()]
+    return str(signature.replace(parameters=bare, return_annotation=inspect.Signature.empty))
+
+
 def entry(function):
     """Return the lines of one function's entry, and of its other names."""
     names, methods = where_found(function)
-    first, *others = [name.replace("pb.", "pullback.", 1) for name in names]
+    first, *others = map(full, names)
     lines = [f".. autofunction:: {first}", ""]
     if methods:
         lines += [f"   As methods: {', '.join(f'``{method}``' for method in methods)}.", ""]
@@ -225,7 +232,8 @@ def entry(function):
             facts += [*example_of(function, names[0], declaration), ""]
         lines += [f"   {line}".rstrip() for line in facts]
     for other in others:
-        lines += [f".. autofunction:: {other}", ""]
+        lines += [f".. py:function:: {other}{signature_of(function)}", "   :no-contents-entry:", ""]
+        lines += [f"   :py:obj:`{first}` under another name.", ""]
     return lines
 
 
@@ -285,22 +293,58 @@ def themes():
     return dict(sorted(found.items()))
 
 
+@functools.cache
+def headings():
+    """Return the heading of each theme: those of the package's table of contents, in its order."""
+    found, title = {}, ""
+    for line in Path(pb.__file__).read_text().splitlines():
+        if line.startswith("# "):
+            title = line[2:].partition(":")[0].capitalize()
+        elif line.startswith("from pullback."):
+            found.setdefault(line.split()[1].rpartition(".")[2], title)
+    elsewhere = {
+        "pb.linalg": found["linear_algebra"],
+        "pb.fft": found["spectral"],
+        "pb.special": found["special"],
+        "pb.nn.functional": found["convolution"],
+    }
+    for theme, (_, described) in themes().items():
+        space = where_found(described[0])[0][0].rpartition(".")[0]
+        if theme not in found:
+            found[theme] = elsewhere[space]
+    order = list(dict.fromkeys(found.values()))
+    return {theme: found[theme] for theme in sorted(themes(), key=lambda t: order.index(found[t]))}
+
+
 def pages():
     """Return the text of each page of the operations by its file name."""
-    texts, index = {}, [*heading("Operations"), ".. toctree::", "   :hidden:", ""]
-    index += [*(f"   {theme}" for theme in themes()), ""]
-    for theme, (modules, described) in themes().items():
-        lines = heading(theme.replace("_", " ").capitalize())
-        for _, module in sorted(modules.items()):
-            lines += [inspect.getdoc(module).split("\n\n")[0].replace("\n", " "), ""]
-        described = sorted(described, key=lambda f: where_found(f)[0][0].lower())
-        lines += itertools.chain.from_iterable(map(entry, described))
-        texts[f"{theme}.rst"] = "\n".join(lines).rstrip() + "\n"
-        firsts = [where_found(f)[0][0].replace("pb.", "pullback.", 1) for f in described]
-        index += [f":doc:`{theme}`", "-" * 60, "", ".. autosummary::", "   :nosignatures:", ""]
-        index += [*(f"   {name}" for name in firsts), ""]
+    texts, index = {}, heading("Operations")
+    for title, members in itertools.groupby(headings(), headings().get):
+        members = list(members)
+        index += [".. toctree::", "   :hidden:", f"   :caption: {title}", ""]
+        index += [*(f"   {theme}" for theme in members), "", title, "-" * len(title), ""]
+        for theme in members:
+            described = sorted(themes()[theme][1], key=lambda f: where_found(f)[0][0].lower())
+            texts[f"{theme}.rst"] = page(theme, described)
+            names = [where_found(f)[0][0] for f in described]
+            links = [f":py:func:`{name} <{full(name)}>`" for name in names]
+            index += [f":doc:`{theme}`: {', '.join(links)}", ""]
     texts["index.rst"] = "\n".join(index)
     return texts
+
+
+def page(theme, described):
+    """Return the text of the page of one theme."""
+    lines = heading(theme.replace("_", " ").capitalize())
+    for _, module in sorted(themes()[theme][0].items()):
+        lines += [inspect.getdoc(module).split("\n\n")[0].replace("\n", " "), ""]
+    lines += itertools.chain.from_iterable(map(entry, described))
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def full(name):
+    """Return the full name of a function, of the name that users write."""
+    return name.replace("pb.", "pullback.", 1)
 
 
 def heading(title):
@@ -315,6 +359,12 @@ def linked(text, folder):
         target = (ROOT / folder / path).resolve().relative_to(ROOT).as_posix()
         if target in PROJECT:
             return f"](/{PROJECT[target]}{anchor})"
+        for folder_of_programs, page in {
+            "docs/gallery/": "figures",
+            "examples/": "examples",
+        }.items():
+            if target.startswith(folder_of_programs):
+                return f"](/{page}/{Path(target).stem}.rst)"
         if target.startswith("docs/"):
             return f"](/{target.removeprefix('docs/')}{anchor})"
         return match[0]

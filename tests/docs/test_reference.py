@@ -18,7 +18,7 @@ from pullback.ops.declare import REGISTRY
 
 ROOT = Path(__file__).parents[2]
 GENERATOR = ROOT / "docs" / "generate.py"
-ENTRY = re.compile(r"^\.\. autofunction:: (.+)$", re.MULTILINE)
+ENTRY = re.compile(r"^\.\. (?:autofunction|py:function):: ([\w.]+)", re.MULTILINE)
 
 
 def load():
@@ -46,17 +46,14 @@ def entries(folder):
     """Return the text of every entry by its name."""
     texts = {}
     for path in sorted(folder.glob("*.rst")):
-        _, *parts = re.split(r"^(?=\.\. autofunction:: )", path.read_text(), flags=re.MULTILINE)
+        _, *parts = re.split(
+            r"^(?=\.\. (?:auto|py:)function:: )", path.read_text(), flags=re.MULTILINE
+        )
         for text in parts:
             name = ENTRY.match(text)[1]
             assert name not in texts, f"{name} is described twice"
             texts[name] = text
     return texts
-
-
-def full(name):
-    """Return the name of an entry, of a name that users write."""
-    return name.replace("pb.", "pullback.", 1)
 
 
 def public_operations():
@@ -71,7 +68,7 @@ def test_most_declared_operations_are_public():
 
 def test_every_public_name_of_an_operation_has_an_entry(folder):
     described = entries(folder)
-    every = [full(name) for names in public_operations().values() for name in names]
+    every = [generate.full(name) for names in public_operations().values() for name in names]
     assert [name for name in every if name not in described] == []
 
 
@@ -85,10 +82,15 @@ def test_a_namespace_is_described_whole(folder, space):
 
 
 def test_the_index_lists_every_function_once(folder):
-    listed = re.findall(r"^   (pullback\.\S+)$", (folder / "index.rst").read_text(), re.M)
-    assert sorted(listed) == sorted(
-        full(generate.where_found(f)[0][0]) for f in generate.functions()
-    )
+    listed = re.findall(r"<(pullback\.\S+)>`", (folder / "index.rst").read_text())
+    first = [generate.where_found(function)[0][0] for function in generate.functions()]
+    assert sorted(listed) == sorted(map(generate.full, first))
+
+
+def test_the_themes_stand_under_the_headings_of_the_package():
+    assert generate.headings()["trigonometric"] == "Pointwise"
+    assert generate.headings()["fourier"] == "Spectra"
+    assert generate.headings()["pooling"] == "Neural networks"
 
 
 @pytest.mark.parametrize("page", sorted(generate.themes()))
