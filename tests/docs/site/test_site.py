@@ -12,9 +12,9 @@ pytestmark = pytest.mark.site
 SITE = Path(__file__).parents[3] / "build" / "site"
 PHONE = {"width": 400, "height": 800}
 SAMPLE = (
-    *("index", "start/index", "guides", "custom-functions", "gradient-checker", "from-r-torch"),
+    *("index", "guides", "custom-functions", "gradient-checker", "from-r-torch"),
     *("reference/index", "reference/custom", "reference/tensor", "operations/exponential"),
-    *("figures/own_relu_network", "search"),
+    *("figures/own_relu_network", "search", "examples/index"),
 )
 
 
