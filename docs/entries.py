@@ -7,7 +7,6 @@ fails if a public name has no entry; its search then finds every name.
 from __future__ import annotations
 
 import functools
-import importlib
 import re
 import types
 from pathlib import Path
@@ -15,53 +14,35 @@ from pathlib import Path
 import generate
 from sphinx.util import logging
 
+import pullback
+
 LOGGER = logging.getLogger(__name__)
 ROOT = Path(__file__).parents[1]
-# The modules that users import, those first whose names are described in full.
-MODULES = (
-    *("pullback", "pullback.linalg", "pullback.fft", "pullback.special", "pullback.nn.functional"),
-    *("pullback.autograd", "pullback.check", "pullback.cuda", "pullback.errors"),
-    *("pullback.implicit", "pullback.nn", "pullback.nn.init", "pullback.nn.utils"),
-    *("pullback.optim", "pullback.optim.lr_scheduler", "pullback.optimize", "pullback.surrogate"),
-    *("pullback.data", "pullback.plot"),
-    *("pullback.interop.scipy.integrate", "pullback.interop.scipy.interpolate"),
-    *("pullback.interop.scipy.linalg", "pullback.interop.scipy.sparse"),
-    *("pullback.interop.scipy.sparse.linalg", "pullback.interop.scipy.special"),
-    *("pullback.interop.scipy.stats",),
-)
-
-
-def module(path):
-    """Return a module by the path that users write: `pullback.surrogate` is an attribute."""
-    try:
-        return importlib.import_module(path)
-    except ModuleNotFoundError:
-        parent, _, name = path.rpartition(".")
-        return getattr(importlib.import_module(parent), name)
+ELSEWHERE = {"pullback.compat"}  # other libraries' names have pages of their own
 
 
 def names_of(space):
     """Return the public names of a module: `__all__`, or what it defines itself."""
     if hasattr(space, "__all__"):
         return list(space.__all__)
-    own = space.__name__
     return [
         name
         for name, value in vars(space).items()
-        if name[0] != "_" and getattr(value, "__module__", "").startswith(own)
+        if name[0] != "_" and getattr(value, "__module__", "").startswith(space.__name__)
     ]
 
 
 @functools.cache
 def public():
-    """Return every public object by its full name, modules left out."""
-    found = {}
-    for path in MODULES:
-        space = module(path)
+    """Return every public object by its full name, modules left out, those on top first."""
+    found, spaces = {}, [("pullback", pullback)]
+    for path, space in spaces:  # grows as modules in modules are met
         for name in names_of(space):
-            value = getattr(space, name)
+            value, full = getattr(space, name), f"{path}.{name}"
             if not isinstance(value, types.ModuleType):
-                found[f"{path}.{name}"] = value
+                found[full] = value
+            elif full not in ELSEWHERE:
+                spaces.append((full, value))
     return found
 
 
