@@ -93,7 +93,7 @@ docs: $(VENV)/.installed-docs
 
 # The site in a browser: Debian's Chromium, or the one that CHROMIUM names.
 docs-test: docs $(VENV)/.installed-docs-test
-	$(PYTEST) -m site tests/docs/site
+	$(PYTEST) -m browser tests/browser
 
 # What follows from declarations: exports, and stubs of what type checkers cannot see.
 stubs: $(VENV)/.installed-test

@@ -188,3 +188,15 @@ def test_a_notebooks_frame_shows_the_same_page(opened, tmp_path):
     frame = page.frame_locator("iframe")
     frame.locator("html[data-ready=true]").wait_for()
     assert frame.locator(".box").count() == 7
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_page_has_no_serious_fault_of_accessibility(scheme, opened, tmp_path):
+    from axe_playwright_python.sync_playwright import Axe
+
+    pb.inspect.graph(recurrent(50)).save(tmp_path / "g.html")
+    page = opened(tmp_path / "g.html", scheme=scheme)
+    for lens in ("Structure", "Memory", "Faults"):
+        page.get_by_role("radio", name=lens).click()
+        found = Axe().run(page).response["violations"]
+        assert [each["id"] for each in found if each["impact"] in ("serious", "critical")] == []

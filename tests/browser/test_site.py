@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.site
+pytestmark = pytest.mark.browser
 
-SITE = Path(__file__).parents[3] / "build" / "site"
+SITE = Path(__file__).parents[2] / "build" / "site"
 PHONE = {"width": 400, "height": 800}
 SAMPLE = (
     *("index", "guides", "custom-functions", "gradient-checker", "from-r-torch"),
@@ -120,7 +120,7 @@ def test_the_reader_finds_the_search_and_the_home_page_without_scrolling(visit):
 
 # Search ------------------------------------------------------------------------------------------
 
-CTX = "reference/custom.html#pullback.core.custom.context.Context"
+CTX = "reference/custom.html#pullback.Context"
 # What readers type, and where the answer is: a page, or the entry of an object.
 QUERIES = {
     "save_for_backward": f"{CTX}.save_for_backward",
