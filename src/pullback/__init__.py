@@ -172,7 +172,7 @@ _LATER = {"compat": "compat", "data": "data", "inspect": "inspect",
 _DUNDERS = {"__array_api_version__", "__array_namespace_info__", "__version__"}
 __all__ = sorted(_DUNDERS.union(_LATER, (
     name for name, value in globals().items()
-    if name[0] != "_" and (not isinstance(value, _types.ModuleType) or value in _MODULES)
+    if name[0].isalpha() and (not isinstance(value, _types.ModuleType) or value in _MODULES)
 )))
 __dir__ = _listed(__name__)
 

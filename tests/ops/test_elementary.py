@@ -237,3 +237,11 @@ def test_equal_as_a_method_is_one_bool_and_allclose_forgives():
     assert pb.isclose(nan, nan).tolist() == [False]
     assert pb.isclose(nan, nan, equal_nan=True).tolist() == [True]
     assert pb.isclose(pb.tensor([math.inf]), pb.tensor([-math.inf])).tolist() == [False]
+
+
+def test_the_result_of_abs_may_be_changed_in_place():
+    x = pb.tensor([1.0, -2.0], requires_grad=True)
+    y = x.abs()
+    y.mul_(3)
+    y.sum().backward()
+    assert x.grad.tolist() == [3.0, -3.0]

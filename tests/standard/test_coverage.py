@@ -27,6 +27,7 @@ ANSWERS = "answers a question with a bool or a number of Python's"
 NO_OPERATIONS = {
     "DType": TYPE,
     "Function": TYPE,
+    "Context": TYPE,
     "Generator": TYPE,
     "Tensor": TYPE,
     "AutogradError": TYPE,
@@ -46,6 +47,7 @@ NO_OPERATIONS = {
     "bernoulli": RANDOM,
     "autograd_function": "makes an operation of a user's functions",
     "source": "shows what is written for an operation",
+    "show_versions": "prints what is installed",
     "save": "writes a file",
     "load": "reads a file",
     "get_rng_state": "tells of a generator",

@@ -131,7 +131,7 @@ _MODULES = {functional, init, utils}
 __all__ = sorted(
     name
     for name, value in globals().items()
-    if name[0] != "_" and (not isinstance(value, _ModuleType) or value in _MODULES)
+    if name[0].isalpha() and (not isinstance(value, _ModuleType) or value in _MODULES)
 )
 __dir__ = _listed(__name__)
 

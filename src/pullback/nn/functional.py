@@ -140,7 +140,7 @@ from pullback.ops.primitives.trigonometric import (
 )
 from pullback.public_names import listed as _listed
 
-__all__ = sorted(name for name in globals() if name[0] != "_")
+__all__ = sorted(name for name in globals() if name[0].isalpha())
 __dir__ = _listed(__name__)
 
 

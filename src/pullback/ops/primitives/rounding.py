@@ -19,8 +19,9 @@ from pullback.ops.samples import both, real, sample
 
 
 # -- magnitude and sign ----------------------------------------------------------------------------
-def _abs_rule(g: Any, x: Any, out: Any, xp: Any) -> Any:
-    return op_for(xp, toward_p)(g, x, out) if is_complex(x) else g * xp.sign(x)
+def _abs_rule(g: Any, x: Any, xp: Any) -> Any:
+    # Of x alone, so that the result may be changed in place.
+    return op_for(xp, toward_p)(g, x, xp.abs(x)) if is_complex(x) else g * xp.sign(x)
 
 
 abs_p = elementwise(
