@@ -2,6 +2,7 @@
 
 import io
 import sys
+import threading
 import time
 
 import numpy as np
@@ -119,3 +120,15 @@ def test_what_is_optional_ends_with_the_usual_time_but_for_calls_that_are_grante
         with limit.leaving_out(10), limit.call():
             pass
     assert limit.calls == 3
+
+
+def test_check_op_leaves_no_thread_of_its_own():
+    threads, before = set(), set(threading.enumerate())
+
+    def forward(ctx, x):
+        threads.add(threading.current_thread())
+        return x * 2
+
+    check_op(pb.autograd_function(forward, lambda ctx, g: {"x": 2 * g}, name="op"), np.ones(3))
+    assert len(threads) > 1, "no call was made in another thread"
+    assert set(threading.enumerate()) <= before

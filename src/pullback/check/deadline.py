@@ -70,6 +70,7 @@ class Deadline:
         self.longest = self.total = 0.0  # of the calls so far, in seconds
         self.calls = 0
         self.doing = doing
+        self.idle: list[_Worker] = []  # threads that wait for a call
 
     @contextlib.contextmanager
     def call(self) -> Iterator[None]:
@@ -150,6 +151,9 @@ def limited(seconds: float, usual: float = float("inf"), doing: str = "") -> Ite
         yield found
     finally:
         _CURRENT.reset(token)
+        for worker in found.idle:  # what they hold lives as long as they do
+            worker.calls.put(None)
+            worker.join()
         if doing and found.due > found.start + _SOON:
             DISPLAY.get()("")
 
@@ -169,9 +173,6 @@ class _Worker(threading.Thread):
             self.ended.put(None)
 
 
-_IDLE: list[_Worker] = []
-
-
 def ends(call: Callable[[], object], seconds: float = _PATIENCE) -> bool:
     """Return whether a call ends in time, whatever it raises; one that does not is stopped.
 
@@ -183,9 +184,9 @@ def ends(call: Callable[[], object], seconds: float = _PATIENCE) -> bool:
         with limited(float("inf")):  # its time is none of the check's
             call()
 
-    _IDLE[:] = [worker for worker in _IDLE if worker.is_alive()]  # in a forked process none is
+    idle = deadline().idle
     try:
-        worker = _IDLE.pop() if _IDLE else _Worker()
+        worker = idle.pop() if idle else _Worker()
     except RuntimeError:  # where there are no threads it is taken to end
         return True
     worker.calls.put(partial(contextvars.copy_context().run, run))
@@ -197,5 +198,5 @@ def ends(call: Callable[[], object], seconds: float = _PATIENCE) -> bool:
             ctypes.c_ulong(worker.ident or 0), ctypes.py_object(SystemExit)
         )
         return False
-    _IDLE.append(worker)
+    idle.append(worker)
     return True
