@@ -72,7 +72,7 @@ def execute(program):
 
 
 def message(cls):
-    """Run the program of a class, and return its error or warning and the text as printed.
+    """Run the program of a class, and return its error or first warning and the text printed.
 
     The marks below a line of a traceback are left out: versions of Python set them differently.
     """
@@ -84,11 +84,11 @@ def message(cls):
         except errors.AutogradError as error:
             text = "".join(traceback.format_exception_only(error))
             return error, re.sub(r"^ *[~^]+ *\n", "", text, flags=re.MULTILINE)
-    for each in warned:
-        if issubclass(each.category, cls):
-            line = (each.message, each.category, each.filename, each.lineno)
-            return each.message, warnings.formatwarning(*line)
-    raise AssertionError(f"the program of {cls.__name__} raises nothing")
+    own = [each for each in warned if issubclass(each.category, cls)]
+    if not own:
+        raise AssertionError(f"the program of {cls.__name__} raises nothing")
+    lines = [(each.message, each.category, each.filename, each.lineno) for each in own]
+    return own[0].message, "".join(warnings.formatwarning(*line) for line in lines)
 
 
 def page(cls):
