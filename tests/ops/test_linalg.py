@@ -614,3 +614,18 @@ def test_matrices_are_asked_for(name):
 def test_square_matrices_are_asked_for(name):
     with pytest.raises(errors.ShapeError, match=f"{name}: as many rows as columns.* 2 rows and 3"):
         getattr(linalg, name)(pb.ones(4, 2, 3))
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "hint"),
+    [((5, 3), (2, 3), r"y\.T has"), ((3, 5), (3, 2), r"x\.T has"), ((5, 3), (3,), "use matmul")],
+)
+def test_mm_says_which_matrix_to_transpose(x, y, hint):
+    with pytest.raises(pb.errors.ShapeError, match=rf"two matrices .* required, got[\s\S]*{hint}"):
+        pb.mm(pb.ones(x), pb.ones(y))
+
+
+def test_mm_of_shapes_that_do_not_fit_in_any_way_has_no_hint():
+    with pytest.raises(pb.errors.ShapeError) as caught:
+        pb.ones((5, 3)) @ pb.ones((2, 4))
+    assert "hint" not in str(caught.value)

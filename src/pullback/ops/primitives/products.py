@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from pullback.errors import ShapeError, compose, describe
@@ -92,12 +93,19 @@ matmul_p = operation(
 )
 
 
+def _way_to_fit(x: Sequence[int], y: Sequence[int]) -> str:
+    """Return the hint for two shapes that are not those of a product of matrices."""
+    if len(x) != 2 or len(y) != 2:
+        return "\nhint: use matmul for vectors and stacks of matrices."
+    turned = "y.T" if x[1] == y[1] else "x.T" if x[0] == y[0] else ""
+    return f"\nhint: {turned} has a shape that fits." if turned else ""
+
+
 def _mm(xp: Any, x: Any, y: Any) -> Any:
     if len(x.shape) != 2 or len(y.shape) != 2 or x.shape[1] != y.shape[0]:
         raise ShapeError(
             "mm: two matrices of shapes (n, k) and (k, m) required, got\n"
-            f"  {describe('x', x)}\n  {describe('y', y)}\n"
-            "hint: use matmul for vectors and stacks of matrices."
+            f"  {describe('x', x)}\n  {describe('y', y)}{_way_to_fit(x.shape, y.shape)}"
         )
     return xp.matmul(x, y)
 
