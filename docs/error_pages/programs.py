@@ -462,8 +462,8 @@ pb.optimize.minimize(lambda p: p["x"] ** 2, {"x": 1.0}, bounds={"y": (0.0, 2.0)}
         mended="""
 import pullback as pb
 
-found = pb.optimize.minimize(lambda p: p["x"] ** 2, {"x": 1.0}, bounds={"x": (0.5, 2.0)})
-print(found.x)
+result = pb.optimize.minimize(lambda p: p["x"] ** 2, {"x": 1.0}, bounds={"x": (0.5, 2.0)})
+print(result.x)
 """,
     ),
     "ArgumentTypeError": ErrorProgram(

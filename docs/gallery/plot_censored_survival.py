@@ -80,21 +80,21 @@ def loss(p):
     return -np.sum(weibull(np.exp(p[0]), np.exp(p[1] + p[2] * group), time, event))
 
 
-found = pb.optimize.minimize(loss, np.array([0.0, 2.0, 0.0]), method="trust-exact")
-print(f"shape {np.exp(found.x[0]):.2f}, scale {np.exp(found.x[1]):.2f}")
+result = pb.optimize.minimize(loss, np.array([0.0, 2.0, 0.0]), method="trust-exact")
+print(f"shape {np.exp(result.x[0]):.2f}, scale {np.exp(result.x[1]):.2f}")
 
 # %%
 # The inverse of the Hessian at the maximum is the covariance of the estimates:
 
-errors = np.sqrt(np.diag(np.linalg.inv(pb.hessian(loss)(found.x))))
-low, factor, high = np.exp(found.x[2] + np.array([-1.96, 0.0, 1.96]) * errors[2])
+errors = np.sqrt(np.diag(np.linalg.inv(pb.hessian(loss)(result.x))))
+low, factor, high = np.exp(result.x[2] + np.array([-1.96, 0.0, 1.96]) * errors[2])
 print(f"the second group lives {factor:.2f} times as long (95 %: {low:.2f} to {high:.2f})")
 
 # %%
 # Without the censored times, both groups would seem to live shorter than they do:
 
 alone = np.mean(time[event & (group == 0)])
-mean = np.exp(found.x[1]) * pb.exp(pb.special.gammaln(pb.tensor(1 + np.exp(-found.x[0])))).item()
+mean = np.exp(result.x[1]) * pb.exp(pb.special.gammaln(pb.tensor(1 + np.exp(-result.x[0])))).item()
 print(f"mean of the first group: {alone:.1f} from the events alone, {mean:.1f} from the model")
 
 # %%
@@ -108,8 +108,8 @@ for member, color in [(0, "C0"), (1, "C1")]:
     left = np.arange(len(order), 0, -1)
     survival = np.cumprod(1 - events / left)
     ax.step(time[group == member][order], survival, color, where="post", alpha=0.5)
-    scale = np.exp(found.x[1] + found.x[2] * member)
-    ax.plot(t, np.exp(-((t / scale) ** np.exp(found.x[0]))), color, label=f"group {member + 1}")
+    scale = np.exp(result.x[1] + result.x[2] * member)
+    ax.plot(t, np.exp(-((t / scale) ** np.exp(result.x[0]))), color, label=f"group {member + 1}")
 ax.set(xlabel="time", ylabel="part that survives", ylim=(0, 1))
 ax.legend()
 ax.grid(alpha=0.3)

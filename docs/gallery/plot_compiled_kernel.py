@@ -50,7 +50,7 @@ double leaky_back(long n, double decay, const double *y, const double *g, double
 # take its place.
 
 
-def compiled(source):
+def load_kernel(source):
     """Return the library of a program in C, None where it cannot be compiled."""
     compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
     if compiler is None:
@@ -69,10 +69,10 @@ def compiled(source):
     return library
 
 
-library = compiled(SOURCE)
+library = load_kernel(SOURCE)
 
 
-def filtered(decay, x):
+def filter_forward(decay, x):
     y = np.empty_like(x)
     if library is not None:
         library.leaky(len(x), decay, x, y)
@@ -83,11 +83,11 @@ def filtered(decay, x):
     return y
 
 
-def filtered_back(decay, y, g):
+def filter_backward(decay, y, g):
     h = np.empty_like(y)
     if library is not None:
         return h, library.leaky_back(len(y), decay, y, g, h)
-    h = filtered(decay, g[::-1])[::-1]
+    h = filter_forward(decay, g[::-1])[::-1]
     return h, h[1:] @ y[:-1]
 
 
@@ -103,7 +103,7 @@ def filtered_back(decay, y, g):
 @pb.autograd_function
 def leaky(ctx, x, decay):
     double = np.asarray(x, dtype=np.float64, order="C")
-    y = filtered(float(decay), double)
+    y = filter_forward(float(decay), double)
     ctx.save_for_backward(y=y, decay=float(decay), dtype=x.dtype)
     return pb.asarray(y).to(x.dtype)
 
@@ -113,7 +113,7 @@ def leaky(ctx, x, decay):
 def _(ctx, grad_output):
     y, decay, dtype = ctx.saved_variables
     g = np.asarray(grad_output.numpy(), dtype=np.float64, order="C")
-    h, grad_decay = filtered_back(decay, y, g)
+    h, grad_decay = filter_backward(decay, y, g)
     return {"x": pb.asarray(h).to(dtype), "decay": grad_decay}
 
 
@@ -131,7 +131,7 @@ print(report)
 rng = np.random.default_rng(0)
 frames = 600
 spikes = (rng.random(frames) < 0.04) * rng.uniform(0.7, 1.3, frames)
-observed = filtered(0.95, spikes) + 0.12 * rng.standard_normal(frames)
+observed = filter_forward(0.95, spikes) + 0.12 * rng.standard_normal(frames)
 
 
 def loss(p):
@@ -140,20 +140,20 @@ def loss(p):
 
 
 start = {"x": np.zeros(frames), "decay": np.array(0.8)}
-found = pb.optimize.minimize(
+result = pb.optimize.minimize(
     loss,
     start,
     method="L-BFGS-B",
     bounds={"x": (0.0, None), "decay": (0.5, 0.999)},
     options={"maxiter": 300},
 )
-print(f"decay: {float(found.x['decay']):.3f}, at the start {float(start['decay'])}")
-estimate = found.x["x"]
+print(f"decay: {float(result.x['decay']):.3f}, at the start {float(start['decay'])}")
+estimate = result.x["x"]
 print(f"sum of the spikes: {estimate.sum():.1f}, drawn {spikes.sum():.1f}")
 
 figure, axes = plt.subplots(2, 1, figsize=(7, 4), sharex=True, layout="constrained")
 axes[0].plot(observed, "0.7", label="observed")
-axes[0].plot(filtered(float(found.x["decay"]), estimate), "C0", label="fitted")
+axes[0].plot(filter_forward(float(result.x["decay"]), estimate), "C0", label="fitted")
 axes[0].legend(loc="upper right")
 axes[1].vlines(np.flatnonzero(spikes), 0, spikes[spikes > 0], "k", alpha=0.4, linewidth=4)
 axes[1].vlines(np.arange(frames), 0, estimate, "C1")

@@ -128,14 +128,14 @@ print(report.outcome)
 # %%
 # Now the fit works, and the layout is that of the places, up to a rotation and a reflection.
 
-found = pb.optimize.minimize(stress, points.detach())
-print(f"loss after {found.nit} steps: {found.fun:.1e}")
+result = pb.optimize.minimize(stress, points.detach())
+print(f"loss after {result.nit} steps: {result.fun:.1e}")
 
-layout = found.x.numpy() - found.x.numpy().mean(axis=0)
+layout = result.x.numpy() - result.x.numpy().mean(axis=0)
 centred = places - places.mean(axis=0)
 u, _, v = np.linalg.svd(layout.T @ centred)
-turned = layout @ u @ v
-print(f"largest error of a place: {abs(turned - centred).max():.1e}")
+aligned = layout @ u @ v
+print(f"largest error of a place: {abs(aligned - centred).max():.1e}")
 
 figure, axes = plt.subplots(1, 2, figsize=(8, 3.2), layout="constrained")
 names = [node.name.removesuffix("Backward") for node in reversed(nodes)]
@@ -145,6 +145,6 @@ axes[0].barh(names, np.nan_to_num(norms, nan=np.nanmax(norms)), color=colors)
 axes[0].set(xlabel="norm of the gradient that arrived (red: NaN)")
 axes[0].invert_yaxis()
 axes[1].plot(*centred.T, "ko", fillstyle="none", markersize=10, label="places")
-axes[1].plot(*turned.T, "C0.", label="layout")
+axes[1].plot(*aligned.T, "C0.", label="layout")
 axes[1].legend()
 axes[1].grid(alpha=0.3)

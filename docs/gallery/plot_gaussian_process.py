@@ -76,16 +76,16 @@ def loss(p):
 
 
 start = {"length": 1.5, "size": -1.0, "noise": 0.0}
-found = pb.optimize.minimize(loss, start)
-for name, value in found.x.items():
+result = pb.optimize.minimize(loss, start)
+for name, value in result.x.items():
     print(f"{name}: {np.exp(start[name]):.3f} at the start, {np.exp(value):.3f} fitted")
-print(f"log likelihood: {-loss(start):.2f} at the start, {-found.fun:.2f} fitted")
+print(f"log likelihood: {-loss(start):.2f} at the start, {-result.fun:.2f} fitted")
 
 # %%
 # The noise of the samples was drawn with a standard deviation of 0.15. At the maximum the gradient
 # vanishes:
 
-print(f"largest gradient: {max(abs(g) for g in found.jac.values()):.1e}")
+print(f"largest gradient: {max(abs(g) for g in result.jac.values()):.1e}")
 
 # %%
 # The prediction
@@ -104,7 +104,7 @@ def predict(p, at):
 
 at = np.linspace(-0.5, 11.5, 200)
 figure, axes = plt.subplots(1, 2, figsize=(8, 3.2), sharey=True, layout="constrained")
-for ax, p, title in [(axes[0], start, "at the start"), (axes[1], found.x, "fitted")]:
+for ax, p, title in [(axes[0], start, "at the start"), (axes[1], result.x, "fitted")]:
     mean, deviation = predict(p, at)
     ax.fill_between(at, mean - 2 * deviation, mean + 2 * deviation, alpha=0.25)
     ax.plot(at, mean)

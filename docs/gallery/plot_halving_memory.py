@@ -63,16 +63,16 @@ def segment(x, first, last, activation):
     return x
 
 
-def plain(activation):
+def network_loss(activation):
     return segment(x, 0, depth, activation).square().mean()
 
 
-def held(loss):
+def bytes_held(loss):
     return pb.inspect.graph(loss).bytes_alone
 
 
-before = held(plain(composed))
-own = held(plain(swish))
+before = bytes_held(network_loss(composed))
+own = bytes_held(network_loss(swish))
 print(f"composed: {before / 2**20:.2f} MiB")
 print(f"swish of our own: {own / 2**20:.2f} MiB, {before / own:.2f} times less")
 
@@ -87,7 +87,7 @@ print(f"swish of our own: {own / 2**20:.2f} MiB, {before / own:.2f} times less")
 # 2016).
 
 
-def checkpointed(segments):
+def checkpoint_loss(segments):
     result, layers = x, depth // segments
     for first in range(0, depth, layers):
         result = pb.checkpoint(segment)(result, first, first + layers, swish)
@@ -95,28 +95,26 @@ def checkpointed(segments):
 
 
 counts = [1, 2, 3, 4, 6, 8, 12, 24]
-kept = np.array([held(checkpointed(k)) for k in counts])
-replayed = np.array([held(segment(x, 0, depth // k, swish).sum()) for k in counts])
-for k, graph, part in zip(counts, kept, replayed, strict=True):
+graph_bytes = np.array([bytes_held(checkpoint_loss(k)) for k in counts])
+segment_bytes = np.array([bytes_held(segment(x, 0, depth // k, swish).sum()) for k in counts])
+for k, graph, part in zip(counts, graph_bytes, segment_bytes, strict=True):
     peak = (graph + part) / 2**20
     print(f"{k:2} segments: {graph / 2**20:.2f} MiB kept, {peak:.2f} MiB in backward")
-best = counts[int(np.argmin(kept + replayed))]
-print(
-    f"least with {best} segments: {before / (kept + replayed).min():.1f} times less than composed"
-)
+in_backward = graph_bytes + segment_bytes
+best = counts[int(np.argmin(in_backward))]
+print(f"least with {best} segments: {before / in_backward.min():.1f} times less than composed")
 
 # %%
 # The gradients are the same numbers:
 
-expected = pb.autograd.grad(plain(swish), weights)
-gradients = pb.autograd.grad(checkpointed(best), weights)
+expected = pb.autograd.grad(network_loss(swish), weights)
+gradients = pb.autograd.grad(checkpoint_loss(best), weights)
 print("equal:", all((a == b).all().item() for a, b in zip(expected, gradients, strict=True)))
 
 figure, ax = plt.subplots(figsize=(6.4, 3.4), layout="constrained")
-ax.bar([str(k) for k in counts], kept / 2**20, label="kept by the graph")
-ax.bar(
-    [str(k) for k in counts], replayed / 2**20, bottom=kept / 2**20, label="the segment in backward"
-)
+labels = [str(k) for k in counts]
+ax.bar(labels, graph_bytes / 2**20, label="kept by the graph")
+ax.bar(labels, segment_bytes / 2**20, bottom=graph_bytes / 2**20, label="the segment in backward")
 ax.axhline(before / 2**20, color="C3", linestyle="--", label="composed, no checkpoints")
 ax.axhline(own / 2**20, color="C2", linestyle="--", label="swish of our own, no checkpoints")
 ax.set(xlabel="segments", ylabel="MiB")

@@ -93,7 +93,7 @@ def mean_temperature(density):
 # neighbours first, or the metal would form a chequerboard.
 
 
-def averaged(gain, density):
+def smoothed_gain(gain, density):
     weighted = np.pad(gain * density, 1)
     around = weighted[:-2, 1:-1] + weighted[2:, 1:-1] + weighted[1:-1, :-2] + weighted[1:-1, 2:]
     inner = np.pad(np.ones_like(gain), 1)
@@ -101,7 +101,7 @@ def averaged(gain, density):
     return (2 * gain * density + around) / ((2 + count) * np.maximum(density, 1e-3))
 
 
-def moved(density, gain):
+def updated_density(density, gain):
     low, high = 1e-9, 1e9
     while high / low > 1 + 1e-6:
         price = np.sqrt(low * high)
@@ -116,7 +116,7 @@ history = []
 for _ in range(60):
     value, gradient = pb.value_and_grad(mean_temperature)(density)
     history.append(value)
-    density = moved(density, averaged(np.maximum(-gradient, 0.0), density))
+    density = updated_density(density, smoothed_gain(np.maximum(-gradient, 0.0), density))
 print(f"mean temperature: {history[0]:.3f} for an even plate, {history[-1]:.3f} for the design")
 print(f"share of metal: {density.mean():.3f}")
 

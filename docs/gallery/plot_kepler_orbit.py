@@ -105,15 +105,15 @@ def miss(velocity):
 
 
 start = pb.tensor([0.0, 2 * math.pi], dtype=pb.float64)
-found = pb.optimize.root(miss, start)
-print(f"velocity: {found.x.numpy().round(4)} in units per year, after {found.nfev} orbits")
-print(f"miss: {np.linalg.norm(found.fun.numpy()):.1e}")
+result = pb.optimize.root(miss, start)
+print(f"velocity: {result.x.numpy().round(4)} in units per year, after {result.nfev} orbits")
+print(f"miss: {np.linalg.norm(result.fun.numpy()):.1e}")
 
 # %%
 # Energy is conserved along the orbit, to the accuracy of the steps. That tests the forward.
 
 with pb.no_grad():
-    states = orbit(found.x).numpy()
+    states = orbit(result.x).numpy()
 energy = (states[:, 2:] ** 2).sum(axis=1) / 2 - SUN / np.linalg.norm(states[:, :2], axis=1)
 print(f"relative change of the energy: {abs(energy / energy[0] - 1).max():.1e}")
 

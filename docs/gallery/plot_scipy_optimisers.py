@@ -67,15 +67,15 @@ energies, results = {}, {}
 print(f"{'method':12} steps  calls  energy")
 for method in ("CG", "BFGS", "L-BFGS-B", "Newton-CG", "trust-krylov", "trust-exact"):
     path = [energy(pb.asarray(start)).item()]
-    found = pb.optimize.minimize(
+    result = pb.optimize.minimize(
         energy,
         pb.asarray(start),
         method=method,
         tol=1e-8,
         callback=lambda x, path=path: path.append(energy(x).item()),
     )
-    energies[method], results[method] = np.array(path), found
-    print(f"{method:12} {found.nit:5}  {found.nfev:5}  {found.fun:.6f}")
+    energies[method], results[method] = np.array(path), result
+    print(f"{method:12} {result.nit:5}  {result.nfev:5}  {result.fun:.6f}")
 
 # %%
 # Near the minimum the gap to the lowest energy shrinks by a factor with each step of the methods

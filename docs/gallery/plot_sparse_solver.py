@@ -113,8 +113,8 @@ print(f"its gradient by the wind: {wind.grad.numpy().round(5)}")
 # The system is linear in the sources. So the reading is the sum of all sources, each times its
 # gradient: the gradient is the map of what the sensor hears of.
 
-heard = (sources.grad * sources.detach()).sum().item()
-print(f"sum of sources times gradient: {heard:.5f}")
+total = (sources.grad * sources.detach()).sum().item()
+print(f"sum of sources times gradient: {total:.5f}")
 
 figure, axes = plt.subplots(1, 2, figsize=(7.2, 3.4), layout="constrained")
 maps = {"concentration of one source": c.detach(), "sensitivity of one sensor": sources.grad}

@@ -106,7 +106,7 @@ def loss(image, weight):
 
 results = {}
 for title, weight in [("least squares", 0.0), ("with total variation", 0.5)]:
-    found = pb.optimize.minimize(
+    result = pb.optimize.minimize(
         loss,
         np.zeros((n, n)),
         args=(weight,),
@@ -114,9 +114,9 @@ for title, weight in [("least squares", 0.0), ("with total variation", 0.5)]:
         method="L-BFGS-B",
         options={"maxiter": 80},
     )
-    results[title] = found.x
-    error = np.linalg.norm(found.x - phantom) / np.linalg.norm(phantom)
-    print(f"{title}: relative error {error:.3f} after {found.nit} steps")
+    results[title] = result.x
+    error = np.linalg.norm(result.x - phantom) / np.linalg.norm(phantom)
+    print(f"{title}: relative error {error:.3f} after {result.nit} steps")
 
 # %%
 # Each step cost one projection and one back projection, whatever the number of pixels.

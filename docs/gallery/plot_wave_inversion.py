@@ -110,7 +110,7 @@ def loss(v):
 
 start = np.full(cells, 1.1)
 values = []
-found = pb.optimize.minimize(
+result = pb.optimize.minimize(
     loss,
     start,
     bounds=[(0.7, 1.7)] * cells,
@@ -118,8 +118,8 @@ found = pb.optimize.minimize(
     callback=lambda intermediate_result: values.append(intermediate_result.fun),
     options={"maxiter": 150},
 )
-print(f"loss: {loss(start):.2f} at the start, {found.fun:.2f} after {found.nit} steps")
-errors = [np.median(abs(v - velocity)) for v in (start, found.x)]
+print(f"loss: {loss(start):.2f} at the start, {result.fun:.2f} after {result.nit} steps")
+errors = [np.median(abs(v - velocity)) for v in (start, result.x)]
 print(f"median error of the velocity: {errors[0]:.3f} at the start, {errors[1]:.3f} found")
 
 # %%
@@ -128,11 +128,11 @@ print(f"median error of the velocity: {errors[0]:.3f} at the start, {errors[1]:.
 figure, axes = plt.subplots(1, 2, figsize=(8, 3.2), layout="constrained")
 axes[0].plot(recorded, "k", linewidth=2.5, alpha=0.4, label="recorded")
 axes[0].plot(np.asarray(trace(start)), "C1--", linewidth=1, label="start")
-axes[0].plot(np.asarray(trace(found.x)), "C0", linewidth=1, label="found")
+axes[0].plot(np.asarray(trace(result.x)), "C0", linewidth=1, label="found")
 axes[0].set(xlabel="time step", ylabel="pressure")
 axes[1].step(depth, velocity, "k", linewidth=2.5, alpha=0.4)
 axes[1].step(depth, start, "C1--")
-axes[1].step(depth, found.x, "C0")
+axes[1].step(depth, result.x, "C0")
 axes[1].set(xlabel="depth in cells", ylabel="velocity")
 axes[0].legend()
 axes[0].grid(alpha=0.3)

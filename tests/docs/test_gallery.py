@@ -26,12 +26,12 @@ def sparse_solver(v):
         ahead[i] += step
         behind[i] -= step
         close((reading(ahead) - reading(behind)) / (2 * step), slope, rtol=1e-5)
-    close(v["heard"], reading(wind))
+    close(v["total"], reading(wind))
 
 
 def gaussian_process(v):
-    assert -v["found"].fun > -v["loss"](v["start"]) + 40
-    assert 0.1 < np.exp(v["found"].x["noise"]) < 0.2
+    assert -v["result"].fun > -v["loss"](v["start"]) + 40
+    assert 0.1 < np.exp(v["result"].x["noise"]) < 0.2
 
 
 def kepler_orbit(v):
@@ -56,7 +56,7 @@ def tomography(v):
 
 def wave_inversion(v):
     assert v["errors"][1] < 0.4 * v["errors"][0]
-    assert v["found"].fun < 0.1 * v["loss"](v["start"])
+    assert v["result"].fun < 0.1 * v["loss"](v["start"])
 
 
 def heat_design(v):
@@ -70,13 +70,13 @@ def fixed_point(v):
 
 
 def scipy_optimisers(v):
-    for found in v["results"].values():
-        close(found.fun, v["lowest"], rtol=1e-6)
+    for result in v["results"].values():
+        close(result.fun, v["lowest"], rtol=1e-6)
     assert abs(v["eigenvalues"][:6]).max() < 1e-5 < 1.0 < v["eigenvalues"][6]
 
 
 def compiled_kernel(v):
-    close(v["found"].x["decay"], 0.95, atol=0.01)
+    close(v["result"].x["decay"], 0.95, atol=0.01)
     close(v["estimate"].sum(), v["spikes"].sum(), rtol=0.15)
 
 
@@ -84,12 +84,12 @@ def finding_a_nan(v):
     assert [bool(np.isnan(n.grad_norm)) for n in reversed(v["nodes"])] == [False] * 4 + [True] * 2
     error = v["anomaly"]
     assert (error.phase, error.operation, error.index) == ("backward", "distance", (0, 0, 0))
-    close(v["turned"], v["centred"], atol=1e-3)
+    close(v["aligned"], v["centred"], atol=1e-3)
 
 
 def halving_memory(v):
     assert v["before"] > 1.45 * v["own"]
-    assert 2 * (v["kept"] + v["replayed"]).min() < v["own"]
+    assert 2 * v["in_backward"].min() < v["own"]
     for plain, again in zip(v["expected"], v["gradients"], strict=True):
         close(again, plain, rtol=1e-6)
 
