@@ -97,12 +97,12 @@ def coerce(op: Primitive, args: Sequence[Any]) -> tuple[list[Tensor], Any]:
     """Return the arguments as up-to-date tensors of one library and dtype, and the library."""
     if not args:
         raise _no_arrays(op)
-    first = args[0]
     wrapping = STATE.get().library
-    if len(args) == 1 and isinstance(first, Tensor) and not op.floating and wrapping is None:
-        if first._base is not None:
-            refresh(first)
-        return [first], library_of(first._data)
+    if wrapping is None and _need_nothing(op, args):
+        for t in args:
+            if t._base is not None:
+                refresh(t)
+        return list(args), library_of(args[0]._data)
     tensors, borrowed = _to_tensors(op, args)
     like = next((t for t in tensors if isinstance(t, Tensor)), None)
     if like is None:
@@ -126,6 +126,21 @@ def coerce(op: Primitive, args: Sequence[Any]) -> tuple[list[Tensor], Any]:
     for i, array in borrowed:
         promoted[i] = box(library.snapshot(array, promoted[i]._data))
     return promoted, library
+
+
+def _need_nothing(op: Primitive, args: Sequence[Any]) -> bool:
+    """Return whether arguments are tensors of one library, device and dtype already."""
+    array = args[0]._data if isinstance(args[0], Tensor) else None
+    if array.__class__ is not _ndarray:
+        return array is not None and len(args) == 1 and not op.floating
+    if op.floating and array.dtype.kind not in "fc":
+        return False
+    for other in args[1:]:
+        if not isinstance(other, Tensor) or other._data.__class__ is not _ndarray:
+            return False
+        if other._data.dtype is not array.dtype:
+            return False
+    return True
 
 
 def _to_tensors(op: Primitive, args: Sequence[Any]) -> tuple[list[Any], list[tuple[int, Any]]]:
