@@ -403,3 +403,17 @@ def test_view_says_what_a_target_has_to_be(target, said, tmp_path, monkeypatch, 
     monkeypatch.chdir(tmp_path)
     assert main(["view", target]) == 2
     assert said in capsys.readouterr().err
+
+
+def test_view_runs_a_script_as_python_does(tmp_path, capsys):
+    (tmp_path / "helper_of_view.py").write_text("SCALE = 3.0\n")
+    script = tmp_path / "uses.py"
+    script.write_text(
+        "import sys, helper_of_view, pullback as pb\n"
+        "assert sys.argv == [__file__], sys.argv\n"
+        "w = pb.tensor([1.0], requires_grad=True)\n"
+        "loss = (w * helper_of_view.SCALE).sum()\n"
+    )
+    assert main(["view", f"{script}:loss", "-o", str(tmp_path / "g.html")]) == 0
+    assert "<title>Graph of loss</title>" in (tmp_path / "g.html").read_text("utf-8")
+    assert str(tmp_path) not in sys.path

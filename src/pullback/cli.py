@@ -37,7 +37,8 @@ from pullback.check.report import RIGHT, UNCHECKED, WRONG, Options, Report, Stat
 from pullback.core.custom.source import source
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, AutogradError, MissingExtraError, compose
-from pullback.inspect.reading import graph, record
+from pullback.inspect.memory import roots_of
+from pullback.inspect.reading import graph_of, names_in, record
 
 REFUSED = "inputs refused"
 ALL_RIGHT, SOMETHING_WRONG, INCOMPLETE = 0, 1, 2
@@ -138,14 +139,21 @@ def _view(options: argparse.Namespace) -> int:
     if not name or not Path(path).is_file():
         hint = "pullback view train.py:loss"
         raise ArgumentError(compose("view", "script.py:name required", options.target, hint=hint))
-    with record():
-        variables = runpy.run_path(path, run_name="__main__")
+    folder, arguments = str(Path(path).resolve().parent), sys.argv
+    try:  # as Python runs a script
+        sys.argv, sys.path[:0] = [path], [folder]
+        with record():
+            variables = runpy.run_path(path, run_name="__main__")
+    finally:
+        sys.argv = arguments
+        if folder in sys.path:
+            sys.path.remove(folder)
     if not isinstance(variables.get(name), Tensor):
         tensors = [key for key, value in variables.items() if isinstance(value, Tensor)]
         came = f"{name}; the tensors are: {', '.join(tensors) or 'none'}"
         raise ArgumentError(compose("view", f"a tensor of {path} required", came))
-    own = {key: value for key, value in variables.items() if not key.startswith("__")}
-    found = graph(variables[name], names=own)
+    tensor = variables[name]
+    found = graph_of(roots_of("view", [tensor]), [tensor], dict(names_in(variables)))
     print(found)
     if options.output:
         found.save(options.output)

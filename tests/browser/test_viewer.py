@@ -200,3 +200,33 @@ def test_the_page_has_no_serious_fault_of_accessibility(scheme, opened, tmp_path
         page.get_by_role("radio", name=lens).click()
         found = Axe().run(page).response["violations"]
         assert [each["id"] for each in found if each["impact"] in ("serious", "critical")] == []
+
+
+def test_the_faults_lens_marks_the_rule_in_which_a_nan_of_backward_begins(opened, tmp_path):
+    x = pb.tensor([0.0, 1.0], dtype=pb.float64, requires_grad=True)
+    with pb.inspect.record(), np.errstate(all="ignore"):
+        loss = ((x * 1.0).sqrt() * pb.tensor([0.0, 1.0], dtype=pb.float64)).sum()
+        loss.backward()
+    g = pb.inspect.graph(loss)
+    g.save(tmp_path / "g.html")
+    page = opened(tmp_path / "g.html")
+    page.get_by_role("radio", name="Faults").click()
+    (sqrt,) = [node.id for node in g.nodes if node.name == "SqrtBackward"]
+    assert page.evaluate("[...begins].map((k) => data.id[k])") == [sqrt]
+
+
+def test_the_gradient_lens_says_that_a_norm_is_infinite(opened, tmp_path):
+    x = pb.tensor([0.0, 1.0], dtype=pb.float64, requires_grad=True)
+    with pb.inspect.record(), np.errstate(all="ignore"):
+        loss = (x * 1.0).sqrt().sum()
+        loss.backward()
+    pb.inspect.graph(loss).save(tmp_path / "g.html")
+    page = opened(tmp_path / "g.html")
+    page.get_by_role("radio", name="Gradient").click()
+    assert "gradient up to infinite" in texts(page, ".box .note")
+
+
+def test_the_page_of_a_leaf_alone_opens(opened, tmp_path):
+    pb.inspect.graph(pb.ones(2)).save(tmp_path / "g.html")
+    page = opened(tmp_path / "g.html")
+    assert page.locator(".box").count() == 0

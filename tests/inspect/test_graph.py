@@ -183,3 +183,64 @@ def test_graph_prints_as_a_rich_tree():
     console = rich.Console(width=100, file=__import__("io").StringIO())
     console.print(pb.inspect.graph(square(leaf(2.0)).sum()))
     assert "SumBackward" in console.file.getvalue()
+
+
+def test_graph_of_a_view_is_brought_up_to_date_with_its_base():
+    x = leaf(1.0, 2.0, 3.0)
+    y = x * 1
+    v = y[:2]
+    y.mul_(x.detach())
+    assert names_of(pb.inspect.graph(v)) == ["MulBackward", "MulBackward", "GetitemBackward"]
+
+
+def test_graph_leaves_a_dict_of_the_callers_variables_as_it_is():
+    w = leaf(1.0)
+    mine = locals()
+    pb.inspect.graph(w * 2)
+    assert mine["w"] is w
+
+
+def test_graph_survives_what_callers_may_hold_and_looks_at_a_part_of_it():
+    class Odd(dict):
+        def items(self):
+            raise OSError
+
+    gone = weakref.proxy(Odd())
+    large, odd, kept = list(range(3_000_000)), Odd(a=1), {"inner": [leaf(1.0), leaf(2.0)]}
+    g = pb.inspect.graph(kept["inner"][1] * 2)
+    assert [x.name for x in g.leaves] == ["kept['inner'][1]"]
+    assert (len(large), len(odd)) == (3_000_000, 1)
+    del gone
+
+
+def test_graph_prefers_a_public_name_to_one_with_an_underscore():
+    w = leaf(1.0)
+    _, _5 = w, w
+    assert pb.inspect.graph(w * 2).leaves[0].name == "w"
+
+
+def test_graph_leaves_the_users_metadata_alone():
+    y = leaf(1.0) * 2
+    y.grad_fn.metadata["record"] = "mine"
+    assert pb.inspect.graph(y).nodes[0].line is None
+    assert y.grad_fn.metadata == {"record": "mine"}
+
+
+def test_graph_refuses_what_is_no_report():
+    y = leaf(1.0) * 2
+    with pytest.raises(
+        ArgumentTypeError, match=r"reports of pb\.check\.check_op required, got str"
+    ):
+        pb.inspect.graph(y, reports=["right"])
+
+
+def test_graph_as_text_takes_names_for_no_markup_of_another_language():
+    rich = pytest.importorskip("rich.console")
+    strange = '[/b] <i> "q" #1'
+    op = pb.autograd_function(lambda ctx, x: x * 1, lambda ctx, g: {"x": g}, name=strange)
+    g = pb.inspect.graph(op(leaf(1.0)))
+    console = rich.Console(width=100, file=__import__("io").StringIO())
+    console.print(g)
+    assert strange in console.file.getvalue()
+    assert "[/b] #lt;i#gt; #quot;q#quot; #35;1" in g.to_mermaid()
+    assert r"[/b] <i> \"q\" #1" in g.to_dot()

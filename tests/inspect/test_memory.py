@@ -158,3 +158,37 @@ def test_saved_after_backward_is_empty():
     loss = leaf(3).exp().sum()
     loss.backward()
     assert len(pb.inspect.saved(loss)) == 0
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda x: pb.linalg.svd(x * 1.0)[1],
+        lambda x: x.exp().split(20)[0],
+        lambda x: pb.checkpoint(lambda t: t.exp() * 2)(x * 1.0),
+        lambda x: x.exp()[:10],
+    ],
+    ids=["one of several", "a part", "a checkpoint", "a view"],
+)
+def test_bytes_alone_of_a_result_that_is_no_node_of_its_own_are_those_it_frees(make):
+    x = leaf(40, 40)
+    make(x)
+    gc.collect()
+    tracemalloc.start()
+    try:
+        y = make(x)
+        g, before = pb.inspect.graph(y), bytes_of_arrays()
+        own = y.data_array().nbytes if y._base is None else 0
+        del y
+        freed = before - bytes_of_arrays()
+    finally:
+        tracemalloc.stop()
+    assert freed - own - 100 <= g.bytes_alone <= freed
+
+
+def test_bytes_of_a_tensor_that_is_named_twice_are_counted_once():
+    y = leaf(10).exp()
+    other = y.detach()
+    once, twice = pb.inspect.graph(y), pb.inspect.graph(y, y)
+    assert other.shape == (10,)
+    assert (once.bytes_alone, once.bytes_shared) == (twice.bytes_alone, twice.bytes_shared)

@@ -1,6 +1,7 @@
 """`pb.inspect.record`: lines, times, values and gradients of what runs inside."""
 
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -137,17 +138,100 @@ def test_record_restores_the_mode_after_an_error():
     assert STATE.get() is RECORD
 
 
-def test_record_times_an_operation_apart_from_those_within_it():
-    inner = []
+def slow(x, seconds=0.05):
+    time.sleep(seconds)
+    return x * 2
 
+
+def test_record_times_an_operation_apart_from_those_within_it():
     def forward(ctx, x):
         with pytest.raises(pb.errors.ShapeError):
             x @ pb.ones((7, 7))
-        inner.append(x.exp())
-        return x * 2
+        return slow(x).exp()
 
     op = pb.autograd_function(forward, lambda ctx, g: {"x": 2 * g}, name="outer")
     with pb.inspect.record() as r:
-        op(leaf(1.0, 2.0)).sum()
         y = op(leaf(1.0, 2.0)).sum()
-    assert r.graph(y).nodes[0].seconds > 0
+    outer, total = r.graph(y).nodes
+    assert outer.seconds > 0.05 > total.seconds
+
+
+def test_record_gives_no_operation_the_time_of_another():
+    x = leaf(1.0, 2.0)
+    with pb.inspect.record() as r:
+        y = pb.checkpoint(lambda t: slow(t.sin()))(x)
+    (node,) = [n for n in r.graph(y).nodes if n.name.startswith("Checkpoint")]
+    assert node.seconds is None
+
+
+def test_record_times_a_rule_that_runs_a_backward_of_its_own():
+    def backward(ctx, g):
+        time.sleep(0.05)
+        with pb.enable_grad():
+            inner = leaf(1.0)
+            (inner * 2).sum().backward()
+        return {"x": g}
+
+    op = pb.autograd_function(lambda ctx, x: x * 1, backward, name="outer")
+    with pb.inspect.record() as r:
+        y = op(leaf(1.0)).sum()
+        y.backward()
+    assert r.graph(y).nodes[0].backward_seconds > 0.05
+
+
+def test_record_decorates_a_function():
+    r = pb.inspect.record()
+
+    @r
+    def program(w):
+        return w * 3
+
+    first, second = program(leaf(2.0)), program(leaf(5.0))
+    assert [node.max for node in r.graph().nodes] == [6.0, 15.0]
+    assert (first + second).item() == 21.0
+    assert len(r.graph().nodes) == 2
+
+
+@pytest.mark.filterwarnings("ignore:Anomaly Detection")
+def test_record_goes_on_within_anomaly_detection_and_after_it():
+    with pb.inspect.record() as r:
+        with pb.detect_anomaly():
+            first = leaf(1.0) * 2
+            with pytest.raises(pb.errors.AnomalyError), np.errstate(divide="ignore"):
+                leaf(0.0).log()
+        with pb.autograd.set_detect_anomaly(True):
+            second = leaf(1.0) * 3
+        with pb.autograd.set_detect_anomaly(False), np.errstate(divide="ignore"):
+            third = leaf(0.0).log()
+    found = [r.graph(each).nodes[0].max for each in (first, second)]
+    assert found == [2.0, 3.0]
+    assert r.graph(third).nodes[0].line.startswith("test_record.py:")
+
+
+@pytest.mark.parametrize(
+    ("dtype", "value", "count", "norm"),
+    [
+        ("float16", 300, 4, 600),
+        ("float16", 1, 99_856, 316),
+        ("float32", 1e25, 100, 1e26),
+        ("float32", 1e-25, 100, 1e-24),
+        ("float64", 1e200, 100, 1e201),
+    ],
+)
+def test_record_gives_norms_that_are_out_of_the_range_of_squares(dtype, value, count, norm):
+    w = pb.tensor(np.zeros(count, dtype), requires_grad=True)
+    with pb.inspect.record():
+        y = w * 1
+        y.backward(pb.tensor(np.full(count, value, dtype)))
+    assert pb.inspect.graph(y).nodes[0].grad_norm == pytest.approx(norm, rel=1e-3)
+
+
+def test_record_forgets_what_errors_ended_and_nodes_that_are_gone():
+    with pb.inspect.record() as r:
+        for _ in range(3000):
+            leaf(1.0) * 2
+            with pytest.raises(pb.errors.ShapeError):
+                leaf(1.0, 2.0) @ pb.ones((3, 3))
+    recorder = r._recorder
+    assert len(recorder._begun) <= 1001
+    assert len(recorder.nodes) <= 2001

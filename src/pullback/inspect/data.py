@@ -14,7 +14,7 @@ from pullback.inspect.memory import Memory
 from pullback.inspect.records import Block, Edge, GraphLeaf, GraphNode
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Graph:
     """A recorded graph, to be read.
 

@@ -92,18 +92,21 @@ def _label(block: Block, memory: Any) -> str:
 
 def to_rich(graph: Any) -> Any:
     """Return the tree of a graph's blocks that Rich prints."""
+    from rich.text import Text
     from rich.tree import Tree
 
     head, leaves = _rows(graph)
-    tree = Tree(head)
-    tree.add(f"leaves: {', '.join(leaves[:_SHOWN]) or 'none'}")
+    tree = Tree(Text(head))
+    tree.add(Text(f"leaves: {', '.join(leaves[:_SHOWN]) or 'none'}"))
     _grow(tree, graph.blocks, graph.memory, _DEPTH)
     return tree
 
 
 def _grow(tree: Any, blocks: tuple[Block, ...], memory: Any, depth: int) -> None:
+    from rich.text import Text
+
     for block in blocks[:_SHOWN]:
-        branch = tree.add(_label(block, memory))
+        branch = tree.add(Text(_label(block, memory)))
         if block.children and depth > 1:
             _grow(branch, block.children, memory, depth - 1)
     if len(blocks) > _SHOWN:
@@ -139,8 +142,14 @@ def _drawn(graph: Any) -> tuple[list[tuple[str, str, bool]], list[tuple[str, str
     return boxes, [pair for pair in dict.fromkeys(arrows) if pair[0] != pair[1]]
 
 
-def _quoted(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', "'")
+def _for_dot(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"')
+
+
+def _for_mermaid(text: str) -> str:
+    for character, code in (("#", "#35;"), ('"', "#quot;"), ("<", "#lt;"), (">", "#gt;")):
+        text = text.replace(character, code)
+    return text
 
 
 def to_mermaid(graph: Any) -> str:
@@ -149,7 +158,9 @@ def to_mermaid(graph: Any) -> str:
     lines = ["flowchart TD"]
     for name, label, is_leaf in boxes:
         lines.append(
-            f'  {name}(["{_quoted(label)}"])' if is_leaf else f'  {name}["{_quoted(label)}"]'
+            f'  {name}(["{_for_mermaid(label)}"])'
+            if is_leaf
+            else f'  {name}["{_for_mermaid(label)}"]'
         )
     return "\n".join([*lines, *(f"  {a} --> {b}" for a, b in arrows)])
 
@@ -159,5 +170,5 @@ def to_dot(graph: Any) -> str:
     boxes, arrows = _drawn(graph)
     lines = ["digraph {", "  node [shape=box]"]
     for name, label, is_leaf in boxes:
-        lines.append(f'  {name} [label="{_quoted(label)}"{", shape=ellipse" if is_leaf else ""}]')
+        lines.append(f'  {name} [label="{_for_dot(label)}"{", shape=ellipse" if is_leaf else ""}]')
     return "\n".join([*lines, *(f"  {a} -> {b}" for a, b in arrows), "}"])

@@ -16,13 +16,14 @@ from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any, NamedTuple
 from weakref import ref
 
-from pullback.arrays import NUMPY, Library, is_array
+from pullback.arrays import NUMPY, Library, innermost, is_array
 from pullback.core.custom.operation import CustomOp
 from pullback.core.function.primitive import Primitive
 from pullback.core.graph.modes import Mode
 from pullback.core.graph.node import Node, Output
 from pullback.core.tensor.ownership import SOLE
 from pullback.core.tensor.tensor import Tensor
+from pullback.errors import ArgumentTypeError, compose
 from pullback.inspect.observing import Facts
 
 _ndarray = NUMPY.array_types[0]
@@ -58,7 +59,11 @@ class Memory(NamedTuple):
 
 def size_of(array: Any) -> int:
     """Return the bytes that an array keeps: of a view, those of the array it shows."""
-    return int(getattr(owner_of(array), "nbytes", 0))
+    array = innermost(owner_of(array))
+    size = getattr(array, "nbytes", None)
+    if size is None and hasattr(array, "size") and hasattr(array.dtype, "itemsize"):
+        size = array.size * array.dtype.itemsize
+    return int(size or 0)
 
 
 def owner_of(array: Any) -> Any:
@@ -80,13 +85,18 @@ def memory_of(roots: Sequence[Node], tensors: Sequence[Tensor]) -> Memory:
         whatever holds the roots is taken to go with it.
     """
     nodes, walk = nodes_of(roots), _Walk()
+    tensors = list({id(tensor): tensor for tensor in tensors}.values())
+    # One of several outputs holds its node; a view holds its base, which others may hold as well.
+    walk.enter([root for root in roots if not root.runs])
+    walk.enter([tensor._data for tensor in tensors])
+    walk.enter([tensor._base for tensor in tensors if tensor._base is not None])
     saved = {node.seq: walk.saved_by(node) for node in nodes}
     # The lists here, and the slots of the tensors.
     held = [*map(id, nodes), *map(id, roots), *itertools.chain(*map(_ids_held, tensors))]
     kept = walk.kept_by_others(Counter(held if tensors else _MANY * held))
     keys = dict.fromkeys(itertools.chain.from_iterable(saved.values()))
     number = {key: k for k, key in enumerate(keys)}
-    sizes = [int(getattr(walk.things[key], "nbytes", 0)) for key in keys]
+    sizes = [size_of(walk.things[key]) for key in keys]
     numbers = {seq: tuple([number[key] for key in found]) for seq, found in saved.items()}
     return Memory(numbers, sizes, [key not in kept for key in keys])
 
@@ -94,6 +104,19 @@ def memory_of(roots: Sequence[Node], tensors: Sequence[Tensor]) -> Memory:
 def node_behind(node: Node) -> Node:
     """Return the node that an edge leads to: of one of several outputs, what computed them."""
     return node.node if isinstance(node, Output) else node
+
+
+def roots_of(api: str, tensors: Sequence[Any]) -> list[Node]:
+    """Return the nodes of tensors, once these are up to date; raise if one is no tensor."""
+    for tensor in tensors or (None,):
+        if not isinstance(tensor, Tensor):
+            came = "none" if tensor is None else type(tensor).__name__
+            hint = "pass what you computed, such as the loss"
+            raise ArgumentTypeError(compose(api, "tensors required", came, hint=hint))
+    for tensor in tensors:
+        if tensor._base is not None:
+            tensor.data_array()
+    return [tensor._node for tensor in tensors if tensor._node is not None]
 
 
 def nodes_of(roots: Sequence[Node]) -> list[Node]:
@@ -114,7 +137,10 @@ def reached(roots: Iterable[Node]) -> list[Node]:
 
 
 def _ids_held(tensor: Tensor) -> tuple[int, ...]:
-    return id(tensor._node), id(tensor._data), id(tensor._counter)
+    held = [tensor._node, tensor._data, tensor._counter]
+    if tensor._base is not None:
+        held += [tensor._base, tensor._base_node, tensor._base_data]
+    return tuple(map(id, held))
 
 
 class _Walk:
@@ -123,10 +149,16 @@ class _Walk:
     def __init__(self) -> None:
         self.things: dict[int, Any] = {}  # by id: held here, so that none is used anew
         self._references: dict[int, int] = {}  # from within
+        self._kinds = _Entered()
 
-    def saved_by(self, node: Node) -> list[int]:
-        """Enter a node; return the ids of the arrays that it saved."""
-        found, left, here, references = list[int](), [node], set[int](), self._references
+    def enter(self, holders: Sequence[Any]) -> None:
+        """Enter what holds nodes or arrays."""
+        for holder in holders:
+            self.saved_by(holder)
+
+    def saved_by(self, holder: Any) -> list[int]:
+        """Enter a node, or what holds one; return the ids of the arrays that it saved."""
+        found, left, here, references = list[int](), [holder], set[int](), self._references
         while left:
             thing = left.pop()
             key = id(thing)
@@ -135,7 +167,7 @@ class _Walk:
             here.add(key)
             known = key in self.things
             self.things[key] = thing
-            for part in _parts(thing):
+            for part in _parts(thing, self._kinds):
                 if not known:
                     references[id(part)] = references.get(id(part), 0) + 1
                 if not isinstance(part, Node) or not part.runs:  # else entered on its own
@@ -156,7 +188,7 @@ class _Walk:
         ]
         kept = set(left)
         while left:
-            for part in _parts(self.things[left.pop()]):
+            for part in _parts(self.things[left.pop()], self._kinds):
                 if id(part) not in kept:
                     kept.add(id(part))
                     if id(part) in self.things:
@@ -171,14 +203,14 @@ def _count_of_one_in(things: dict[int, Any]) -> int:
     return count
 
 
-def _parts(thing: Any) -> list[Any]:
+def _parts(thing: Any, entered: _Entered) -> list[Any]:
     """Return what a thing holds, as often as it does; nothing of what leads out of a graph."""
     if isinstance(thing, _ndarray):
         return [thing.base] if isinstance(thing.base, _ndarray) else []
     if isinstance(thing, FunctionType):
         held: Iterator[Any] = iter((thing.__closure__, thing.__defaults__, thing.__kwdefaults__))
         return [part for part in held if part]
-    return [part for part in gc.get_referents(thing) if _ENTERED[part.__class__]]
+    return [part for part in gc.get_referents(thing) if entered[part.__class__]]
 
 
 class _Entered(dict[type, bool]):
@@ -187,6 +219,3 @@ class _Entered(dict[type, bool]):
     def __missing__(self, cls: type) -> bool:
         self[cls] = cls not in _NUMBERS and not issubclass(cls, _NOT_ENTERED)
         return self[cls]
-
-
-_ENTERED = _Entered()

@@ -24,7 +24,8 @@ from pullback.core.tensor.tensor import Tensor
 _np = NUMPY.xp
 _ndarray = NUMPY.array_types[0]
 _SMALL = 64  # elements of an array that is copied and looked at later
-_KEY = "record"  # of a node's metadata
+_KEY = "pullback.record"  # of a node's metadata
+_MANY = 1_000
 
 
 class Facts:
@@ -38,10 +39,14 @@ class Facts:
         self.backward_seconds: float | None = None
 
 
+def _facts(node: Node) -> Facts | None:
+    found = None if node.extra is None else node.extra.metadata.get(_KEY)
+    return found if isinstance(found, Facts) else None
+
+
 def facts_of(node: Node) -> dict[str, Any]:
     """Return what was noted of a node, by the names that `GraphNode` has for it."""
-    facts = None if node.extra is None else node.extra.metadata.get(_KEY)
-    if facts is None:
+    if (facts := _facts(node)) is None:
         return {}
     shape, dtype = facts.meta or (None, None)
     low, high, bad = _numbers(facts.values, _extremes)
@@ -110,25 +115,33 @@ def _norm(array: Any) -> tuple[float | None, int | None]:
     """Return the norm of a gradient, and how many NaN it has."""
     if array.dtype.kind not in "fc":
         return None, None
-    norm = float(_np.sqrt(_np.vdot(array, array).real))
+    with _np.errstate(all="ignore"):
+        wide = array.astype(_np.float64) if array.dtype.itemsize == 2 else array
+        square = float(_np.vdot(wide, wide).real)
+        norm = square**0.5
+        if square in (0.0, math.inf):  # perhaps out of the range of squares
+            largest = float(abs(wide).max(initial=0.0))
+            if 0.0 < largest < math.inf:
+                norm = largest * float(_np.linalg.norm((wide / largest).ravel()))
     return norm, 0 if norm == norm else int(_np.isnan(array).sum())
 
 
 # -- the observer ----------------------------------------------------------------------------------
 class Recorder(Observer):
-    """Notes lines, times and values with the nodes; hands everything on to another observer."""
+    """Notes lines, times and values with the nodes."""
 
-    def __init__(self, outer: Observer | None) -> None:
-        self.outer = outer
+    def __init__(self) -> None:
+        self.kind = object()  # several may record at once
         self.nodes: list[ref[Node]] = []
+        self._most = _MANY  # of these, before those that are gone are left out
         self._begun: list[tuple[str, float]] = []  # operations that run: each within the last
-        self._seconds: float | None = None  # of the operation that ended last
-        self._entered = 0.0
+        self._ended: tuple[str, float | None] = ("", None)
+        self._entered: list[tuple[int, float]] = []  # nodes whose rules run, likewise
 
     def begins(self, op: str) -> None:
         """Note when an operation begins."""
-        if self.outer is not None:
-            self.outer.begins(op)
+        if len(self._begun) > _MANY:  # errors ended most of them
+            del self._begun[: _MANY // 2]
         self._begun.append((op, perf_counter()))
 
     def result(
@@ -139,62 +152,47 @@ class Recorder(Observer):
         settings: Mapping[str, Any] = {},
         moves: bool = False,
     ) -> None:
-        """Note how long an operation took; those that an error ended are forgotten."""
-        now, self._seconds = perf_counter(), None
-        for k in range(len(self._begun) - 1, -1, -1):
-            name, begun = self._begun[k]
-            if name == op:
-                self._seconds = now - begun
-                del self._begun[k:]
-                break
-        if self.outer is not None:
-            self.outer.result(op, inputs, results, settings, moves)
+        """Note how long an operation took."""
+        self._ended = op, _since(self._begun, op)
 
     def recorded(self, node: Node, inputs: Sequence[Any], results: Sequence[Any]) -> None:
         """Leave a node its line, its time, and what it made."""
-        if self.outer is not None:
-            self.outer.recorded(node, inputs, results)
+        (op, seconds), self._ended = self._ended, ("", None)
+        if op != getattr(node.op, "name", None):  # the time is another's
+            seconds = None
         kept = [_kept(each, _extremes) for each in results]
         first = results[0]._data if results and isinstance(results[0], Tensor) else None
         meta = None if first is None else (tuple(first.shape), first.dtype)
-        facts = Facts(call_site(), self._seconds, meta, kept[0] if len(kept) == 1 else kept)
+        facts = Facts(call_site(), seconds, meta, kept[0] if len(kept) == 1 else kept)
         node.extras().metadata[_KEY] = facts
+        if len(self.nodes) >= self._most:
+            self.nodes = [each for each in self.nodes if each() is not None]
+            self._most = 2 * len(self.nodes) + _MANY
         self.nodes.append(ref(node))
-
-    def roots(self, api: str, name: str, roots: Sequence[Any], seeds: Sequence[Any]) -> None:
-        """Hand on what backward starts from."""
-        if self.outer is not None:
-            self.outer.roots(api, name, roots, seeds)
 
     def arrived(self, node: Node, g: Any) -> None:
         """Leave a node the gradient that arrived for its results."""
-        if node.extra is not None and (facts := node.extra.metadata.get(_KEY)) is not None:
-            grads = g if g.__class__ is list else [g]
-            kept = [_kept(each, _norm) for each in grads]
+        if (facts := _facts(node)) is not None:
+            kept = [_kept(each, _norm) for each in (g if g.__class__ is list else [g])]
             facts.grad = kept[0] if len(kept) == 1 else kept
-        if self.outer is not None:
-            self.outer.arrived(node, g)
 
     def entering(self, node: Node, g: Any) -> None:
         """Note when a node's rule begins."""
-        if self.outer is not None:
-            self.outer.entering(node, g)
-        self._entered = perf_counter()
+        self._entered.append((node.seq, perf_counter()))
 
     def computed(self, node: Node, g: Any, grads: Sequence[Any]) -> None:
         """Leave a node how long its rule took."""
-        seconds = perf_counter() - self._entered
-        if node.extra is not None and (facts := node.extra.metadata.get(_KEY)) is not None:
+        seconds = _since(self._entered, node.seq)
+        if (facts := _facts(node)) is not None:
             facts.backward_seconds = seconds
-        if self.outer is not None:
-            self.outer.computed(node, g, grads)
 
-    def failed(self, node: Node, error: Exception) -> None:
-        """Hand on an error."""
-        if self.outer is not None:
-            self.outer.failed(node, error)
 
-    def hooked(self, node: Node, grads: Sequence[Any]) -> None:
-        """Hand on what hooks gave back."""
-        if self.outer is not None:
-            self.outer.hooked(node, grads)
+def _since(begun: list[tuple[Any, float]], key: Any) -> float | None:
+    """Return the time since the last of what began under a key; what it held is forgotten."""
+    now = perf_counter()
+    for k in range(len(begun) - 1, -1, -1):
+        if begun[k][0] == key:
+            seconds = now - begun[k][1]
+            del begun[k:]
+            return seconds
+    return None

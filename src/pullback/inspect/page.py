@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import html
 import json
+import math
 import tempfile
 import webbrowser
 import zlib
@@ -17,7 +18,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from pullback.inspect.formats import bytes_text, counts_text, finite
+from pullback.inspect.formats import bytes_text, counts_text
 from pullback.inspect.records import Block
 
 _DIGITS = 4  # of numbers that were measured
@@ -98,10 +99,15 @@ def _shape_text(record: Any) -> str | None:
 
 def _column(nodes: Iterable[Any], key: str) -> list[Any] | None:
     """Return a number of each node; None where there is none at all."""
-    values = [finite(getattr(node, key)) for node in nodes]
+    values = [getattr(node, key) for node in nodes]
     if values.count(None) == len(values):
         return None
-    return [float(f"{v:.{_DIGITS}g}") if isinstance(v, float) else v for v in values]
+    return [_rounded(v) if isinstance(v, float) else v for v in values]
+
+
+def _rounded(value: float) -> float | str:
+    """Return a number with few digits; as a word where it is not finite."""
+    return float(f"{value:.{_DIGITS}g}") if math.isfinite(value) else str(value)
 
 
 def _texts(values: Iterable[str | None]) -> list[Any] | None:

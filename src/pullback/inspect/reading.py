@@ -7,26 +7,29 @@ Nothing of the graph is kept, and nothing of it is changed.
 from __future__ import annotations
 
 import contextlib
-import itertools
 import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from inspect import CO_OPTIMIZED
+from sys import getrefcount
 from types import FrameType
-from typing import Any, Self
+from typing import Any
 
+from pullback.check.report import Report
+from pullback.core.custom import pytree as tree
 from pullback.core.custom.operation import CustomOp
-from pullback.core.graph.modes import STATE, ModeContext
+from pullback.core.graph.modes import ModeContext
 from pullback.core.graph.node import AccumulateGrad, Node
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentTypeError, compose
 from pullback.inspect.data import Graph
-from pullback.inspect.memory import Memory, memory_of, node_behind, reached, size_of
+from pullback.inspect.memory import Memory, memory_of, node_behind, reached, roots_of, size_of
 from pullback.inspect.observing import Recorder, facts_of
 from pullback.inspect.records import Edge, GraphLeaf, GraphNode
-from pullback.nn.walking import named_parameters
+from pullback.nn.walking import Walked, named_parameters
 
-_MOST_NAMES = 10_000  # of one variable of the caller's
+_MOST = 10_000  # of the caller's objects that are looked at for names
+_OF_FRAME = 3  # references to a frame's copy of its variables: the frame's, a variable, a call's
 
 
 def graph(*tensors: Tensor, names: Any = None, reports: Iterable[Any] = ()) -> Graph:
@@ -68,12 +71,7 @@ def graph(*tensors: Tensor, names: Any = None, reports: Iterable[Any] = ()) -> G
 def _of_tensors(
     api: str, tensors: Sequence[Any], names: Mapping[int, str], reports: Iterable[Any]
 ) -> Graph:
-    for tensor in tensors or (None,):
-        if not isinstance(tensor, Tensor):
-            came = "none" if tensor is None else type(tensor).__name__
-            hint = "pass what you computed, such as the loss"
-            raise ArgumentTypeError(compose(api, "tensors required", came, hint=hint))
-    return graph_of([t._node for t in tensors if t._node is not None], tensors, names, reports)
+    return graph_of(roots_of(api, tensors), tensors, names, reports)
 
 
 def graph_of(
@@ -92,7 +90,7 @@ def graph_of(
         edges += uses[node.seq]
     for edge in edges:
         users[edge.source].append(edge.target)
-    verdicts = {report.name: _verdict(report) for report in reports}
+    verdicts = dict(map(_verdict, reports))
     nodes, leaves = list[GraphNode](), list[GraphLeaf]()
     for node in order:
         consumers = tuple(users.get(node.seq, ()))
@@ -129,10 +127,13 @@ def _leaf(node: AccumulateGrad, names: Mapping[int, str], consumers: tuple[int, 
     return GraphLeaf(node.seq, name, tuple(tensor.shape), size_of(array), consumers)
 
 
-def _verdict(report: Any) -> str:
-    """Return what a checker's report says in a few words."""
+def _verdict(report: Any) -> tuple[str, str]:
+    """Return the name of what the checker checked, and what it says of that in a few words."""
+    if not isinstance(report, Report):
+        required = "reports of pb.check.check_op required"
+        raise ArgumentTypeError(compose("inspect.graph", required, type(report).__name__))
     causes = [failure.cause.name for failure in report.failures[:1]]
-    return ": ".join([report.outcome, *causes])
+    return report.name, ": ".join([report.outcome, *causes])
 
 
 # -- recording -------------------------------------------------------------------------------------
@@ -157,23 +158,16 @@ class record(ModeContext):  # noqa: N801  (a block, as `no_grad`)
     """
 
     def __init__(self) -> None:
-        self._recorders: list[Recorder] = []
-        super().__init__({})
-
-    def __enter__(self) -> Self:
-        recorder = Recorder(STATE.get().observer)
-        self._changes = {"observer": recorder}
-        super().__enter__()
-        self._recorders.append(recorder)
-        return self
+        self._recorder = Recorder()
+        super().__init__({"observer": self._recorder})
 
     def graph(self, *tensors: Tensor, names: Any = None, reports: Iterable[Any] = ()) -> Graph:
         """Return the graph of tensors, by default of all that was recorded and is still there."""
         named = _named(names, sys._getframe(1))
         if tensors:
             return _of_tensors("record.graph", tensors, named, reports)
-        found = (node() for recorder in self._recorders for node in recorder.nodes)
-        return graph_of([node for node in found if node is not None], (), named, reports)
+        nodes = [node for each in self._recorder.nodes if (node := each()) is not None]
+        return graph_of(nodes, (), named, reports)
 
 
 # -- names -----------------------------------------------------------------------------------------
@@ -182,19 +176,33 @@ def _named(names: Any, caller: FrameType) -> dict[int, str]:
     if names is not None:
         return {id(tensor): name for name, tensor in named_parameters(names)}
     variables = caller.f_locals
-    found = dict(_names_in(variables))
-    # Before Python 3.13 a function's frame keeps this copy of its variables, and so the graph.
-    if caller.f_code.co_flags & CO_OPTIMIZED and isinstance(variables, dict):
+    result = dict(names_in(variables))
+    # Before Python 3.13 a function's frame keeps this copy of its variables, and so the graph; one
+    # that the caller holds is left as it is.
+    is_copy = caller.f_code.co_flags & CO_OPTIMIZED and isinstance(variables, dict)
+    if is_copy and getrefcount(variables) <= _OF_FRAME:
         variables.clear()
-    return found
+    return result
 
 
-def _names_in(variables: Mapping[str, Any]) -> Iterator[tuple[int, str]]:
-    """Yield the ids of tensors with their names, the best name last."""
-    for name, value in variables.items():
-        if name.startswith("_") or isinstance(value, Tensor):
-            continue
+def names_in(variables: Mapping[str, Any]) -> Iterator[tuple[int, str]]:
+    """Yield the ids of tensors in variables with their names, the best name last."""
+    left = [_MOST]  # how much more is looked at
+    in_order = sorted(
+        variables.items(), key=lambda item: (issubclass(type(item[1]), Tensor), item[0][:1] != "_")
+    )
+    for name, value in in_order:
         with contextlib.suppress(Exception):  # of whatever a program's objects raise
-            pairs = itertools.islice(named_parameters(value, name), _MOST_NAMES)
-            yield from [(id(tensor), path) for path, tensor in pairs]
-    yield from ((id(v), name) for name, v in variables.items() if isinstance(v, Tensor))
+            yield from [(id(tensor), path) for path, tensor in _tensors_in(name, value, left)]
+
+
+def _tensors_in(name: str, value: Any, left: list[int]) -> Iterator[tuple[str, Tensor]]:
+    """Yield the tensors of a variable: in modules, and in containers that are not too large."""
+    left[0] -= 1
+    if isinstance(value, Tensor):
+        yield name, value
+    elif isinstance(value, Walked):
+        yield from named_parameters(value, name)
+    elif type(value) in (dict, list, tuple) and len(value) <= left[0]:
+        for key, item in tree.children(value) or ():
+            yield from _tensors_in(tree.path_of(name, value, key), item, left)

@@ -12,9 +12,8 @@ from pullback.core.graph.node import CustomNode, Node
 from pullback.core.tensor.printing import html_table
 from pullback.core.tensor.saved import Packed
 from pullback.core.tensor.tensor import Tensor
-from pullback.errors import ArgumentTypeError, compose
 from pullback.inspect.formats import bytes_text
-from pullback.inspect.memory import nodes_of, owner_of, size_of
+from pullback.inspect.memory import nodes_of, roots_of, size_of
 from pullback.inspect.observing import facts_of
 
 _HEADS = ("operation", "name", "shape", "bytes", "line")
@@ -90,11 +89,7 @@ def saved(*tensors: Tensor) -> SavedTable:
     MulBackward  x     (2,)   16 B
     MulBackward  y     (2,)   16 B
     """
-    for tensor in tensors or (None,):
-        if not isinstance(tensor, Tensor):
-            came = "none" if tensor is None else type(tensor).__name__
-            raise ArgumentTypeError(compose("inspect.saved", "tensors required", came))
-    roots = [t._node for t in tensors if t._node is not None]
+    roots = roots_of("inspect.saved", tensors)
     rows = [row for node in nodes_of(roots) for row in _rows_of(node)]
     return SavedTable(sorted(rows, key=lambda row: -row.bytes))
 
@@ -103,7 +98,7 @@ def _rows_of(node: Node) -> Iterator[SavedValue]:
     line = facts_of(node).get("line")
     for name, array in _saved_by(node):
         shape = tuple(getattr(array, "shape", ()))
-        yield SavedValue(node.name(), name, shape, size_of(owner_of(array)), line)
+        yield SavedValue(node.name(), name, shape, size_of(array), line)
 
 
 def _saved_by(node: Node) -> Iterator[tuple[str, Any]]:

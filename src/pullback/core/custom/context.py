@@ -218,6 +218,8 @@ class Context:
 
     def _attribute(self, name: str) -> Any:
         """Return a tensor that was set as an attribute in forward: `__dict__` has none."""
+        if name[0] == "_":
+            raise AttributeError(name)
         stored = self._attributes
         if name in stored:
             self._alive()

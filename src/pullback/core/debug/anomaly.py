@@ -359,6 +359,8 @@ def _input_name(node: Node, i: int) -> str:
 class AnomalyObserver(Observer):
     """Raises at the first number that is not finite, and notes down the calls of operations."""
 
+    kind = "anomaly"
+
     def __init__(self, check_nan: bool, allow_inf: bool) -> None:
         self.check_nan = check_nan
         self.allow_inf = allow_inf
@@ -478,7 +480,8 @@ def _bad_root(api: str, i: int, root: Tensor, kind: str) -> AnomalyError:
 
 # -- the mode --------------------------------------------------------------------------------------
 def _observed(anomaly: bool, check_nan: bool, allow_inf: bool) -> dict[str, Any]:
-    observer = AnomalyObserver(bool(check_nan), bool(allow_inf)) if anomaly else None
+    observer = AnomalyObserver(bool(check_nan), bool(allow_inf))
+    observer.watches = anomaly
     return {"observer": observer}
 
 

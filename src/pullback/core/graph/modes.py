@@ -17,7 +17,7 @@ from contextvars import ContextVar
 from typing import Any, NamedTuple, Self, TypeVar, overload
 
 from pullback.arrays import Library
-from pullback.core.graph.observer import Observer
+from pullback.core.graph.observer import Observer, beside
 from pullback.errors import ArgumentTypeError
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -92,6 +92,8 @@ def _common(mode: Mode) -> Mode:
 def changed_mode(changes: dict[str, Any]) -> Mode:
     """Return the current mode with `changes` made."""
     mode = STATE.get()
+    if "observer" in changes:
+        changes = {**changes, "observer": beside(mode.observer, changes["observer"])}
     if mode.forward and "grad" in changes:  # it says itself what is recorded
         mode = mode._replace(forward=False)
     return _common(mode._replace(**changes))

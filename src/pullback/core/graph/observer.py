@@ -13,7 +13,14 @@ from pullback.core.graph.node import Node
 
 
 class Observer:
-    """Is called at every operation and every step of backward; each method may raise."""
+    """Is called at every operation and every step of backward; each method may raise.
+
+    A mode has one observer of each kind. One that does not watch takes the place of none: it ends
+    the watching of its kind.
+    """
+
+    kind: object = None
+    watches = True
 
     def begins(self, op: str) -> None:
         """Look at the clock before the operation named `op` runs; an error may end it."""
@@ -51,3 +58,31 @@ class Observer:
 
     def hooked(self, node: Node, grads: Sequence[Any]) -> None:
         """Look at the gradients that a node's post-hooks gave back."""
+
+
+class Together(Observer):
+    """Several observers of one mode, each of its own kind; they look in this order."""
+
+    def __init__(self, each: Sequence[Observer]) -> None:
+        self.each = tuple(each)
+
+
+def _shared(name: str) -> Any:
+    def look(self: Together, *args: Any) -> None:
+        for observer in self.each:
+            getattr(observer, name)(*args)
+
+    look.__doc__ = getattr(Observer, name).__doc__
+    return look
+
+
+for _name in [name for name, value in vars(Observer).items() if name[0] != "_" and callable(value)]:
+    setattr(Together, _name, _shared(_name))
+
+
+def beside(current: Observer | None, new: Observer) -> Observer | None:
+    """Return an observer beside those of other kinds that a mode has, None if none is left."""
+    each = current.each if isinstance(current, Together) else (current,)
+    left = [other for other in each if other is not None and other.kind != new.kind]
+    left += [new] if new.watches else []
+    return left[0] if len(left) == 1 else Together(left) if left else None

@@ -7,6 +7,7 @@ const byId = (name) => document.getElementById(name);
 const MOST_ROWS = 100, MOST_LEAVES = 40, PAD = 12;
 const LENSES = ["structure", "memory", "time", "gradient", "faults"];
 let data, nodes, count, boxes, roots, chosen = null, lens = "structure", found = [], at = -1;
+let isFound = new Set();
 let view = { x: 0, y: 0, k: 1 }, shown = new Map();
 
 async function unpacked() {
@@ -26,7 +27,8 @@ const size = (b) => {
 };
 const seconds = (s) => s < 1e-3 ? `${(s * 1e6).toPrecision(3)} µs`
   : s < 1 ? `${(s * 1e3).toPrecision(3)} ms` : `${s.toPrecision(3)} s`;
-const brief = (x) => x === null ? "not finite" : Number(x).toPrecision(3);
+const brief = (x) => Number.isFinite(x) ? x.toPrecision(3)
+  : Number.isNaN(x) ? "NaN" : x > 0 ? "infinite" : "-infinite";
 
 function timeOf(k) {
   const parts = [number("seconds", k), number("backward_seconds", k)];
@@ -43,10 +45,12 @@ function prepareFaults() {
     if (bad(data.sources[e], "nan_count")) before.add(data.targets[e]);
     if (bad(data.targets[e], "grad_nan_count")) after.add(data.sources[e]);
   }
-  for (let k = 0; k < count; k++) {
-    if (bad(k, "nan_count") && !before.has(k)) begins.add(k);
-    const first = bad(k, "grad_nan_count") && !after.has(k) && !bad(k, "nan_count");
-    if (first && !nodes.nan_count) begins.add(k);
+  for (let k = 0; k < count; k++) if (bad(k, "nan_count") && !before.has(k)) begins.add(k);
+  // In backward it begins in the rule of what used the result, if that was given none.
+  for (let e = 0; e < data.sources.length; e++) {
+    const k = data.sources[e], user = data.targets[e];
+    const given = bad(user, "nan_count") || bad(user, "grad_nan_count") || before.has(user);
+    if (bad(k, "grad_nan_count") && !after.has(k) && !given) begins.add(user);
   }
 }
 
@@ -157,7 +161,7 @@ function valueOf(box) {
     if (lens === "time") { const t = timeOf(k); if (t !== null) total = (total || 0) + t; }
     else if (lens === "gradient") {
       const g = number("grad_norm", k);
-      if (g !== null) total = Math.max(total || 0, g);
+      if (g !== null) total = Number.isNaN(g) ? g : Math.max(total || 0, g);
     }
   }
   return total;
@@ -251,8 +255,10 @@ function paint(g, list, edges, clusters) {
     if (says) element("text", { x: middle.x + 4, y: middle.y }, group, says);
   });
   shown = new Map();
-  const values = list.map(valueOf), most = Math.max(0, ...values.map((v) => v || 0));
-  list.forEach((box, k) => paintBox(all, box, g.node(`${box.number}`), most ? values[k] / most : 0));
+  const values = list.map((box) => valueOf(box) || 0);
+  const most = Math.max(0, ...values.filter(Number.isFinite));
+  const share = (value) => most ? Math.min(1, value / most) || 0 : 0;
+  list.forEach((box, k) => paintBox(all, box, g.node(`${box.number}`), share(values[k])));
 }
 
 function paintOpen(parent, box, at) {
@@ -269,7 +275,7 @@ function paintBox(parent, box, at, share) {
   const isUser = box.nodes.some((k) => k < count && text("op", k));
   const bad = lens === "faults" && box.note.includes("✗");
   const kinds = ["box", box.leaf && "leaf", isUser && "user", bad && "bad",
-    box === chosen && "chosen", found.some((k) => box.nodes.includes(k)) && "found"];
+    box === chosen && "chosen", box.nodes.some((k) => isFound.has(k)) && "found"];
   const note = box.note ? `, ${box.note}` : "";
   const group = element("g", { class: kinds.filter(Boolean).join(" "), tabindex: 0,
     role: "button", "aria-label": labelOf(box) + note
@@ -401,6 +407,7 @@ function search() {
     const texts = k < count ? [text("name", k), text("op", k), text("line", k)] : [nameOf(k)];
     if (texts.some((t) => t && t.toLowerCase().includes(asked))) found.push(k);
   }
+  isFound = new Set(found);
   byId("matches").textContent = asked ? `${found.length} found` : "";
   draw(true);
 }
@@ -431,6 +438,7 @@ function place() {
 }
 
 function fit(graph) {
+  if (!Number.isFinite(graph.width)) return;  // there is nothing to see
   const rect = byId("graph").getBoundingClientRect();
   view.k = Math.min(1.2, Math.max(0.05, Math.min(rect.width / graph.width,
     rect.height / graph.height)));
@@ -548,6 +556,10 @@ function isDark() {
 async function start() {
   data = await unpacked();
   nodes = data.nodes;
+  for (const key of ["min", "max", "grad_norm"]) {  // words of numbers that are not finite
+    const words = { inf: Infinity, "-inf": -Infinity, nan: NaN };
+    if (nodes[key]) nodes[key] = nodes[key].map((v) => typeof v === "string" ? words[v] : v);
+  }
   count = nodes.saved.length;
   boxes = data.blocks.map((tree) => boxOf(tree, null));
   boxes.forEach((box) => box.nodes.forEach((k) => topOf.set(k, box)));
