@@ -73,7 +73,7 @@ def run_recorded(level: int, fn: Callable[..., Any], /, *args: Any, **kw: Any) -
 
 
 def depends_on_outer_level(level: int, values: Iterable[Any]) -> bool:
-    """Say whether a tensor has a derivative by what is differentiated by further out."""
+    """Say whether one of some values has a derivative by what is differentiated further out."""
     for value in values:
         if isinstance(value, Tensor):
             if value._base is not None:
