@@ -15,7 +15,7 @@ from sys import getrefcount
 from types import FrameType
 from typing import Any
 
-from pullback.check.report import Report
+from pullback.check import Report
 from pullback.core.custom import pytree as tree
 from pullback.core.custom.operation import CustomOp
 from pullback.core.graph.modes import ModeContext
