@@ -194,7 +194,7 @@ def test_a_linear_function_is_a_product_with_a_constant():
 
 
 def test_what_takes_tensors_with_the_switch_is_what_the_document_lists():
-    text = (SOURCE.parents[1] / "docs" / "scipy.md").read_text()
+    text = (Path(__file__).parents[2] / "docs" / "scipy.md").read_text()
     listed = text.partition("### With a gradient")[2].partition("\n### ")[0]
     for module, names in WITH_SWITCH.items():
         if module == "spatial.transform":
