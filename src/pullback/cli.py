@@ -31,6 +31,7 @@ from pullback.check.discovery import (
     Problem,
     check_operation,
     discover,
+    first_on_path,
     split,
 )
 from pullback.check.report import RIGHT, UNCHECKED, WRONG, Options, Report, Status, indented
@@ -139,15 +140,13 @@ def _view(options: argparse.Namespace) -> int:
     if not name or not Path(path).is_file():
         hint = "pullback view train.py:loss"
         raise ArgumentError(compose("view", "script.py:name required", options.target, hint=hint))
-    folder, arguments = str(Path(path).resolve().parent), sys.argv
+    arguments = sys.argv
     try:  # as Python runs a script
-        sys.argv, sys.path[:0] = [path], [folder]
-        with record():
+        sys.argv = [path]
+        with first_on_path(Path(path).resolve().parent), record():
             variables = runpy.run_path(path, run_name="__main__")
     finally:
         sys.argv = arguments
-        if folder in sys.path:
-            sys.path.remove(folder)
     if not isinstance(variables.get(name), Tensor):
         tensors = [key for key, value in variables.items() if isinstance(value, Tensor)]
         came = f"{name}; the tensors are: {', '.join(tensors) or 'none'}"

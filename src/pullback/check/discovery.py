@@ -76,7 +76,7 @@ def discover(target: str) -> Discovery:
     """
     source, name = split(target)
     found, is_folder = Discovery(), os.path.isdir(source)
-    with _first_on_path(Path.cwd()):
+    with first_on_path(Path.cwd()):
         if is_folder and not name:
             found.add_folder(Path(source))
         else:
@@ -125,7 +125,7 @@ class Discovery:
         init = folder / "__init__.py"
         if init.is_file():
             name, root = _dotted(init)
-            with _first_on_path(root):
+            with first_on_path(root):
                 self.add(name)
             return
         for path in sorted(folder.iterdir()):
@@ -200,7 +200,7 @@ def _refuse(required: str, came: str, why: str = "") -> NoReturn:
 
 # -- importing -------------------------------------------------------------------------------------
 @contextlib.contextmanager
-def _first_on_path(folder: Path) -> Iterator[None]:
+def first_on_path(folder: Path) -> Iterator[None]:
     """Import modules of a folder within a block before others of the same name."""
     entry = str(folder)
     sys.path.insert(0, entry)
@@ -228,7 +228,7 @@ def _load_file(path: Path) -> ModuleType:
     path = path.resolve(strict=True)
     if (path.parent / "__init__.py").is_file():
         name, root = _dotted(path)
-        with _first_on_path(root):
+        with first_on_path(root):
             module = importlib.import_module(name)
         if Path(module.__file__ or "").resolve() != path:
             raise ImportError(f"{module.__name__} is imported from {module.__file__}")
@@ -239,7 +239,7 @@ def _load_file(path: Path) -> ModuleType:
     assert spec.loader is not None
     sys.modules[name] = module = importlib.util.module_from_spec(spec)  # dataclasses look there
     try:
-        with _first_on_path(path.parent):
+        with first_on_path(path.parent):
             spec.loader.exec_module(module)
     except BaseException:
         del sys.modules[name]

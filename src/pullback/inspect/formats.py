@@ -90,43 +90,39 @@ def _label(block: Block, memory: Any) -> str:
     return f"{times}{block.name}" + (f"  {bytes_text(size)}" if size else "")
 
 
-def to_rich(graph: Any) -> Any:
-    """Return the tree of a graph's blocks that Rich prints."""
-    from rich.text import Text
-    from rich.tree import Tree
-
+def _lines(graph: Any) -> Iterator[tuple[int, str]]:
+    """Yield the lines of a graph's tree, each with its depth."""
     head, leaves = _rows(graph)
-    tree = Tree(Text(head))
-    tree.add(Text(f"leaves: {', '.join(leaves[:_SHOWN]) or 'none'}"))
-    _grow(tree, graph.blocks, graph.memory, _DEPTH)
-    return tree
+    yield 0, head
+    yield 1, f"leaves: {', '.join(leaves[:_SHOWN]) or 'none'}"
+    yield from _lines_of(graph.blocks, graph.memory, 1)
 
 
-def _grow(tree: Any, blocks: tuple[Block, ...], memory: Any, depth: int) -> None:
-    from rich.text import Text
-
+def _lines_of(blocks: tuple[Block, ...], memory: Any, depth: int) -> Iterator[tuple[int, str]]:
     for block in blocks[:_SHOWN]:
-        branch = tree.add(Text(_label(block, memory)))
-        if block.children and depth > 1:
-            _grow(branch, block.children, memory, depth - 1)
+        yield depth, _label(block, memory)
+        if block.children and depth < _DEPTH:
+            yield from _lines_of(block.children, memory, depth + 1)
     if len(blocks) > _SHOWN:
-        tree.add(f"... {len(blocks) - _SHOWN} more")
+        yield depth, f"... {len(blocks) - _SHOWN} more"
 
 
 def to_text(graph: Any) -> str:
-    """Return the same tree as plain lines."""
-    head, leaves = _rows(graph)
-    lines = [head, f"  leaves: {', '.join(leaves[:_SHOWN]) or 'none'}"]
-    return "\n".join([*lines, *_lines(graph.blocks, graph.memory, 1)])
+    """Return a graph's tree of blocks as lines."""
+    return "\n".join("  " * depth + line for depth, line in _lines(graph))
 
 
-def _lines(blocks: tuple[Block, ...], memory: Any, depth: int) -> Iterator[str]:
-    for block in blocks[:_SHOWN]:
-        yield "  " * depth + _label(block, memory)
-        if block.children and depth < _DEPTH:
-            yield from _lines(block.children, memory, depth + 1)
-    if len(blocks) > _SHOWN:
-        yield f"{'  ' * depth}... {len(blocks) - _SHOWN} more"
+def to_rich(graph: Any) -> Any:
+    """Return the same tree as Rich prints one."""
+    from rich.text import Text
+    from rich.tree import Tree
+
+    (_, head), *lines = _lines(graph)
+    path = [Tree(Text(head))]  # from the root to the last line
+    for depth, line in lines:
+        del path[depth:]
+        path.append(path[-1].add(Text(line)))
+    return path[0]
 
 
 # -- drawings --------------------------------------------------------------------------------------

@@ -73,26 +73,28 @@ def owner_of(array: Any) -> Any:
     return array
 
 
-def memory_of(roots: Sequence[Node], tensors: Sequence[Tensor]) -> Memory:
+def memory_of(order: list[Node], roots: Sequence[Node], tensors: Sequence[Tensor]) -> Memory:
     """Measure what the nodes of a graph hold.
 
     Parameters
     ----------
+    order : list of Node
+        Those that `reached` gives, which nobody else holds on behalf of the caller.
     roots : sequence of Node
         Those that others of the graph are reached from.
     tensors : sequence of Tensor
         Those that the graph goes with: they hold it, and may hold saved arrays. Without them,
         whatever holds the roots is taken to go with it.
     """
-    nodes, walk = nodes_of(roots), _Walk()
+    walk = _Walk()
     tensors = list({id(tensor): tensor for tensor in tensors}.values())
     # One of several outputs holds its node; a view holds its base, which others may hold as well.
     walk.enter([root for root in roots if not root.runs])
     walk.enter([tensor._data for tensor in tensors])
     walk.enter([tensor._base for tensor in tensors if tensor._base is not None])
-    saved = {node.seq: walk.saved_by(node) for node in nodes}
-    # The lists here, and the slots of the tensors.
-    held = [*map(id, nodes), *map(id, roots), *itertools.chain(*map(_ids_held, tensors))]
+    saved = {node.seq: walk.saved_by(node) for node in order if node.runs}
+    # The two lists, and the slots of the tensors.
+    held = [*map(id, order), *map(id, roots), *itertools.chain(*map(_ids_held, tensors))]
     kept = walk.kept_by_others(Counter(held if tensors else _MANY * held))
     keys = dict.fromkeys(itertools.chain.from_iterable(saved.values()))
     number = {key: k for k, key in enumerate(keys)}
@@ -117,11 +119,6 @@ def roots_of(api: str, tensors: Sequence[Any]) -> list[Node]:
         if tensor._base is not None:
             tensor.data_array()
     return [tensor._node for tensor in tensors if tensor._node is not None]
-
-
-def nodes_of(roots: Sequence[Node]) -> list[Node]:
-    """Return every node that backward would run from some roots, in the order of creation."""
-    return [node for node in reached(roots) if node.runs]
 
 
 def reached(roots: Iterable[Node]) -> list[Node]:
@@ -180,7 +177,7 @@ class _Walk:
         """Return the ids of what others reach; `known` are references of the graph's own."""
         if SOLE < 0:  # the interpreter does not count exactly
             return set(self.things)
-        inside, own = self._references, _count_of_one_in(self.things)
+        inside, own = self._references, _count_in_one_dict()
         left = [
             key
             for key, thing in self.things.items()
@@ -196,7 +193,7 @@ class _Walk:
         return kept
 
 
-def _count_of_one_in(things: dict[int, Any]) -> int:
+def _count_in_one_dict() -> int:
     """Return what `getrefcount` says in a loop over a dictionary that alone holds a thing."""
     probe = {0: NUMPY.xp.zeros(1)}
     (count,) = [getrefcount(thing) for _, thing in probe.items()]

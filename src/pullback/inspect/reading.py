@@ -81,8 +81,9 @@ def graph_of(
     reports: Iterable[Any] = (),
 ) -> Graph:
     """Return the graph that nodes lead to, with `names` by the ids of tensors."""
-    memory, names = memory_of(roots, tensors), names or {}
-    order, users, edges = reached(roots), defaultdict[int, list[int]](list), list[Edge]()
+    order, names = reached(roots), names or {}
+    memory = memory_of(order, roots, tensors)
+    users, edges = defaultdict[int, list[int]](list), list[Edge]()
     uses: dict[int, list[Edge]] = {}
     for node in order:
         pairs = [(source, k) for source, k in node.next_functions if source is not None]

@@ -13,7 +13,7 @@ from pullback.core.tensor.printing import html_table
 from pullback.core.tensor.saved import Packed
 from pullback.core.tensor.tensor import Tensor
 from pullback.inspect.formats import bytes_text
-from pullback.inspect.memory import nodes_of, roots_of, size_of
+from pullback.inspect.memory import reached, roots_of, size_of
 from pullback.inspect.observing import facts_of
 
 _HEADS = ("operation", "name", "shape", "bytes", "line")
@@ -90,7 +90,7 @@ def saved(*tensors: Tensor) -> SavedTable:
     MulBackward  y     (2,)   16 B
     """
     roots = roots_of("inspect.saved", tensors)
-    rows = [row for node in nodes_of(roots) for row in _rows_of(node)]
+    rows = [row for node in reached(roots) if node.runs for row in _rows_of(node)]
     return SavedTable(sorted(rows, key=lambda row: -row.bytes))
 
 
