@@ -105,6 +105,20 @@ def parser(doc: str, rounds: int) -> argparse.ArgumentParser:
     return made
 
 
+def run(
+    measure: Callable[[argparse.Namespace], Any],
+    options: argparse.Namespace,
+    show: Callable[[Any, argparse.Namespace], None],
+) -> None:
+    """Print the figures that `measure` finds, as JSON or as the table that `show` prints."""
+    pin()
+    found = measured(measure, options)
+    if options.json:
+        print(json.dumps(found, indent=2))
+    else:
+        show(found, options)
+
+
 def measured(measure: Callable[[argparse.Namespace], Any], options: argparse.Namespace) -> Any:
     """Return the figures that `measure` finds, of several processes their medians."""
     if options.processes <= 1:

@@ -11,7 +11,6 @@ pullback's time by the peer's. NumPy computes the values only.
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
 import sys
 from collections.abc import Callable, Iterable
@@ -395,12 +394,7 @@ def cells(figures: dict[str, Any], keys: Iterable[str]) -> str:
 
 def main() -> None:
     options = _timing.parser(__doc__, rounds=21).parse_args()
-    _timing.pin()
-    found = _timing.measured(measure, options)
-    if options.json:
-        print(json.dumps(found, indent=2))
-    else:
-        print_table(found, options)
+    _timing.run(measure, options, print_table)
 
 
 if __name__ == "__main__":

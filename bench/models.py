@@ -11,7 +11,6 @@ Ratios are of the time of all steps.
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import operator
 import statistics
@@ -101,12 +100,7 @@ def main() -> None:
     parser = _timing.parser(__doc__, rounds=1)
     parser.add_argument("--only", metavar="NAMES", help="some trainings, separated by commas")
     options = parser.parse_args()
-    _timing.pin()
-    results = _timing.measured(measure, options)
-    if options.json:
-        print(json.dumps(results, indent=2))
-    else:
-        print_table(results, options)
+    _timing.run(measure, options, print_table)
 
 
 if __name__ == "__main__":

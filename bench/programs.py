@@ -12,7 +12,6 @@ round.
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import os
 import statistics
@@ -135,12 +134,7 @@ def main() -> None:
         help="without a file: to draw",
     )
     options = parser.parse_args()
-    _timing.pin()
-    results = _timing.measured(measure, options)
-    if options.json:
-        print(json.dumps(results, indent=2))
-    else:
-        print_table(results, options)
+    _timing.run(measure, options, print_table)
 
 
 if __name__ == "__main__":
