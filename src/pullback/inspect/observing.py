@@ -74,6 +74,12 @@ def _kept(value: Any, look: Any) -> Any:
     return array.copy() if array.size <= _SMALL else look(array)
 
 
+def _all_kept(values: Sequence[Any], look: Any) -> Any:
+    if len(values) == 1:
+        return _kept(values[0], look)
+    return [_kept(each, look) for each in values]
+
+
 def _numbers(kept: Any, look: Any) -> tuple[Any, ...]:
     """Return the numbers of what `_kept` kept, one or a list of several."""
     if kept is None:
@@ -155,15 +161,14 @@ class Recorder(Observer):
         """Note how long an operation took."""
         self._ended = op, _since(self._begun, op)
 
-    def recorded(self, node: Node, inputs: Sequence[Any], results: Sequence[Any]) -> None:
+    def recorded(self, node: Node, results: Sequence[Any]) -> None:
         """Leave a node its line, its time, and what it made."""
         (op, seconds), self._ended = self._ended, ("", None)
         if op != getattr(node.op, "name", None):  # the time is another's
             seconds = None
-        kept = [_kept(each, _extremes) for each in results]
         first = results[0]._data if results and isinstance(results[0], Tensor) else None
         meta = None if first is None else (tuple(first.shape), first.dtype)
-        facts = Facts(call_site(), seconds, meta, kept[0] if len(kept) == 1 else kept)
+        facts = Facts(call_site(), seconds, meta, _all_kept(results, _extremes))
         node.extras().metadata[_KEY] = facts
         if len(self.nodes) >= self._most:
             self.nodes = [each for each in self.nodes if each() is not None]
@@ -173,8 +178,7 @@ class Recorder(Observer):
     def arrived(self, node: Node, g: Any) -> None:
         """Leave a node the gradient that arrived for its results."""
         if (facts := _facts(node)) is not None:
-            kept = [_kept(each, _norm) for each in (g if g.__class__ is list else [g])]
-            facts.grad = kept[0] if len(kept) == 1 else kept
+            facts.grad = _all_kept(g, _norm) if g.__class__ is list else _kept(g, _norm)
 
     def entering(self, node: Node, g: Any) -> None:
         """Note when a node's rule begins."""
@@ -190,6 +194,8 @@ class Recorder(Observer):
 def _since(begun: list[tuple[Any, float]], key: Any) -> float | None:
     """Return the time since the last of what began under a key; what it held is forgotten."""
     now = perf_counter()
+    if begun and begun[-1][0] == key:
+        return now - begun.pop()[1]
     for k in range(len(begun) - 1, -1, -1):
         if begun[k][0] == key:
             seconds = now - begun[k][1]

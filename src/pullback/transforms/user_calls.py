@@ -206,7 +206,7 @@ def record_call(
         if dtype.is_inexact:  # that of a wrapping library
             out._node = node.output(i)
     if mode.observer is not None:
-        mode.observer.recorded(node, tensors, outs)
+        mode.observer.recorded(node, outs)
     return outs
 
 

@@ -161,7 +161,7 @@ class Call(NamedTuple):
         node.input_metas = describe(self.op, self.args, self.edges) if metas is None else metas
         node.metas = tuple([meta_of(o._data) if isinstance(o, Tensor) else None for o in outs])
         if self.mode.observer is not None:
-            self.mode.observer.recorded(node, self.args, outs)
+            self.mode.observer.recorded(node, outs)
         return node
 
 

@@ -434,7 +434,9 @@ def _is_foreign(value: Any) -> bool:
 
 def named(op: Primitive, args: Sequence[Any]) -> list[tuple[str, Any]]:
     """Return the arguments of an operation, each with its name."""
-    return list(zip(_names(op, args), args, strict=True))
+    simple = not op.variadic and len(args) == len(op.inputs)
+    names = op.inputs if simple else _names(op, args)
+    return list(zip(names, args, strict=True))
 
 
 def _names(op: Primitive, args: Sequence[Any]) -> list[str]:

@@ -224,7 +224,10 @@ def _write_directly(
     if tracked and not op.differentiable:
         rebase(x, None)
     elif tracked:
-        rebase(x, record(op, targets, tensors, [x], settings, _mode()))
+        node = record(op, targets, tensors, [x], settings, _mode())
+        if (observer := _mode().observer) is not None:
+            observer.recorded(node, [x])
+        rebase(x, node)
 
 
 def _show_on_copy(
@@ -405,7 +408,7 @@ def rebase(x: Tensor, node: Any) -> None:
     assign = new_node(WideNode, ASSIGN_VIEW, (base._node, node), (path_of(x),))
     observer = _mode().observer
     if observer is not None:
-        observer.recorded(assign, (base, x), (base,))
+        observer.recorded(assign, (base,))
     move_retained(base, base._node, assign)
     base._node = assign
     refresh(x)

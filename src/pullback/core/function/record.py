@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pullback.arrays import join, library_of
+from pullback.arrays import NUMPY, join, library_of
 from pullback.core.function.backward_codegen import conjugate_form
 from pullback.core.function.dispatch import (
     THEIRS,
@@ -22,7 +22,7 @@ from pullback.core.function.dispatch import (
     named,
 )
 from pullback.core.function.primitive import Primitive
-from pullback.core.graph.modes import STATE, Mode
+from pullback.core.graph.modes import STATE, Mode, without_observer
 from pullback.core.graph.node import (
     MultiNode,
     N,
@@ -55,13 +55,48 @@ from pullback.errors import (
     warn_user,
 )
 
+_ndarray = NUMPY.array_types[0]
+
 
 def apply(op: Primitive, args: Sequence[Any], settings: dict[str, Any]) -> Any:
     """Run `op` on tensors, arrays and Python scalars, and record it where a gradient is needed."""
+    mode = STATE.get()
+    observer = mode.observer
+    if observer is None:
+        return _apply(op, args, settings, mode)
+    observer.begins(op.name)
+    if mode.library is None and _are_plain(args):  # no other call is made within this one
+        try:
+            STATE.set(without_observer(mode))
+            result: Any = op.public(*args, **settings)
+        finally:
+            STATE.set(mode)
+    else:
+        result = _apply(op, args, settings, mode)
+    outs = result if op.multi else (result,)
+    observer.result(op.name, named(op, args), outs, settings, op.moves)
+    for t in outs:
+        if (node := t._node) is not None:
+            observer.recorded(node if node.runs else node.node, outs)
+            break
+    return result
+
+
+def _are_plain(args: Sequence[Any]) -> bool:
+    """Return whether arguments are numbers, and tensors whose arrays no library wraps."""
+    for value in args:
+        if isinstance(value, Tensor):
+            array = value._data
+            if array.__class__ is not _ndarray and library_of(array).run is not None:
+                return False
+        elif value.__class__ is not float and value.__class__ is not int:
+            return False
+    return True
+
+
+def _apply(op: Primitive, args: Sequence[Any], settings: dict[str, Any], mode: Mode) -> Any:
     tensors, library = coerce(op, args)
-    arrays, mode = [t._data for t in tensors], STATE.get()
-    if mode.observer is not None:
-        mode.observer.begins(op.name)
+    arrays = [t._data for t in tensors]
     try:
         if library.run is None:
             result = op.forward(library.xp, *arrays, **settings)
@@ -76,8 +111,6 @@ def apply(op: Primitive, args: Sequence[Any], settings: dict[str, Any]) -> Any:
         raise kernel_error(op, shown, error) from error
     cls = tensor_class(args)
     outs = [box(as_array(r), cls=cls) for r in (result if op.multi else (result,))]
-    if mode.observer is not None:
-        mode.observer.result(op.name, named(op, args), outs, settings, op.moves)
     if op.view:  # of the argument itself, where that was lifted too
         source = args[0] if isinstance(args[0], Tensor) else tensors[0]
         link_views(op, source, outs, settings, mode)
@@ -96,7 +129,7 @@ def _called(variables: dict[str, Any]) -> tuple[tuple[str, ...], list[tuple[str,
     return (op.public.__name__, op.name), named(op, args)
 
 
-ERROR_CONTEXT[apply.__code__] = _called
+ERROR_CONTEXT[_apply.__code__] = _called
 
 
 def warn_of_lost(name: str, edges: Sequence[Any]) -> None:
@@ -114,7 +147,7 @@ def warn_of_lost(name: str, edges: Sequence[Any]) -> None:
 
 def apply_operator(op: Primitive, args: tuple[Any, Any], reflected: str) -> Any:
     """Run the operation of an operator, or leave it to the other operand's method `reflected`."""
-    if any(is_left_to(a, reflected) for a in args):
+    if is_left_to(args[0], reflected) or is_left_to(args[1], reflected):
         return NotImplemented
     return apply(op, args, {})
 
@@ -199,8 +232,6 @@ def record(
     node = new_node(kind, op, edges, tuple(items[len(edges) :]))
     if op.broadcasts:
         _note_shapes(node, tensors, outs[0]._data.shape)
-    if mode.observer is not None:
-        mode.observer.recorded(node, tensors, outs)
     return node
 
 

@@ -81,6 +81,13 @@ def mode_of_parts(mode: Mode) -> Mode:
     return _common(mode._replace(grad=grad, parts=False, forward=False, library=None))
 
 
+def without_observer(mode: Mode) -> Mode:
+    """Return `mode` with no observer."""
+    if mode.grad and mode.hooks is None and mode.library is None:
+        return RECORD
+    return _common(mode._replace(observer=None))
+
+
 def _common(mode: Mode) -> Mode:
     """Return the singleton that equals `mode`, if one does: generated calls compare identities."""
     for common in (RECORD, NO_GRAD, INFERENCE, UNRECORDED, FORWARD):

@@ -38,8 +38,8 @@ class Observer:
         `moves`: it computes no number, as `Primitive` says.
         """
 
-    def recorded(self, node: Node, inputs: Sequence[Any], results: Sequence[Any]) -> None:
-        """Look at a node that was just made for these inputs and results."""
+    def recorded(self, node: Node, results: Sequence[Any]) -> None:
+        """Look at a node that was just made for these results."""
 
     def roots(self, api: str, name: str, roots: Sequence[Any], seeds: Sequence[Any]) -> None:
         """Look at what backward starts from: tensors and the gradients of them."""

@@ -406,7 +406,7 @@ def _connected(run: _Run, layer: _Layer) -> tuple[MultiNode, list[Node]]:
             t._base_node = now.get(t._base_node, t._base_node)
         t._shown()  # the other views follow their bases
     if (observer := STATE.get().observer) is not None:
-        observer.recorded(node, (), owners)
+        observer.recorded(node, owners)
     return node, roots
 
 
