@@ -154,6 +154,44 @@ square_of = pb.autograd_function(
 )
 
 
+def as_float32(x):
+    return (x.numpy().astype(np.float32),)
+
+
+def as_float64(packed):
+    return pb.asarray(packed[0].astype(np.float64))
+
+
+def test_saved_shows_what_saved_tensors_hooks_made_of_a_value():
+    x = leaf(40)
+    with pb.saved_tensors_hooks(as_float32, as_float64):
+        loss = square_of(x).sum() + x.exp().sum()
+    with pb.saved_tensors_hooks(lambda x: "on disk", lambda packed: None):
+        loss = loss + x.sin().sum()
+    assert [row[:4] for row in pb.inspect.saved(loss)] == [
+        ("squareBackward", "x, packed", (40,), 160),
+        ("ExpBackward", "out, packed", (40,), 160),
+        ("SinBackward", "x, packed", (), 0),
+    ]
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda x: pb.checkpoint(lambda t: t.exp() * 2)(x * 1.0),
+        lambda x: pb.vmap(lambda row: row.exp().sin())(x),
+        lambda x: pb.vmap(square_of)(x),
+        lambda x: x.exp()[pb.asarray([0, 1])] @ x.T,
+    ],
+    ids=["a checkpoint", "a batch", "a batch of the user's operation", "an index"],
+)
+def test_saved_has_a_row_for_each_byte_that_a_node_keeps(make):
+    result = make(leaf(40, 40))
+    nodes = pb.inspect.graph(result).nodes
+    rows = pb.inspect.saved(result)
+    assert 0 < sum(row.bytes for row in rows) == sum(node.saved_bytes for node in nodes)
+
+
 def test_saved_after_backward_is_empty():
     loss = leaf(3).exp().sum()
     loss.backward()

@@ -73,6 +73,12 @@ def owner_of(array: Any) -> Any:
     return array
 
 
+def arrays_in(value: Any) -> list[Any]:
+    """Return the arrays that a value holds, each once, a view as the array that it shows."""
+    walk = _Walk()
+    return [walk.things[key] for key in walk.saved_by(value)]
+
+
 def memory_of(order: list[Node], roots: Sequence[Node], tensors: Sequence[Tensor]) -> Memory:
     """Measure what the nodes of a graph hold.
 

@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from pullback.arrays import is_array
-from pullback.core.custom.context import saved_values
+from pullback.core.custom.context import saved_items
 from pullback.core.function.primitive import Primitive
 from pullback.core.graph.node import CustomNode, Node
 from pullback.core.tensor.printing import html_table
 from pullback.core.tensor.saved import Packed
 from pullback.core.tensor.tensor import Tensor
 from pullback.inspect.formats import bytes_text
-from pullback.inspect.memory import reached, roots_of, size_of
+from pullback.inspect.memory import arrays_in, reached, roots_of, size_of
 from pullback.inspect.observing import facts_of
 
 _HEADS = ("operation", "name", "shape", "bytes", "line")
@@ -72,7 +72,9 @@ def saved(*tensors: Tensor) -> SavedTable:
     Returns
     -------
     SavedTable
-        A tuple of `SavedValue`. An array that several nodes keep has a row for each of them.
+        A tuple of `SavedValue`. An array that several nodes keep has a row for each of them. What
+        the hooks of `saved_tensors_hooks` made of an array is called *packed*; it may have no
+        array, and no bytes then. A checkpoint's arrays have no names.
 
     Raises
     ------
@@ -96,26 +98,20 @@ def saved(*tensors: Tensor) -> SavedTable:
 
 def _rows_of(node: Node) -> Iterator[SavedValue]:
     line = facts_of(node).get("line")
-    for name, array in _saved_by(node):
-        shape = tuple(getattr(array, "shape", ()))
-        yield SavedValue(node.name(), name, shape, size_of(array), line)
+    for name, value in _saved_by(node):
+        arrays = [value] if is_array(value) else arrays_in(value)
+        if isinstance(value, Packed):
+            name, arrays = f"{name}, packed", arrays or [None]
+        for array in arrays:
+            shape, size = ((), 0) if array is None else (tuple(array.shape), size_of(array))
+            yield SavedValue(node.name(), name, shape, size, line)
 
 
 def _saved_by(node: Node) -> Iterator[tuple[str, Any]]:
-    """Yield the arrays that a node saved, each with what its rule calls it."""
+    """Yield what a node saved, each with what its rule calls it."""
     if isinstance(node, CustomNode):
-        yield from saved_values(node)
-        return
-    op, record = node.op, node.record
-    if node.released:
-        return
-    if isinstance(op, Primitive):
-        pairs = ((name, record[node.count + at]) for name, at in op.layout.items())
-    else:
-        pairs = (("saved", value) for value in record[node.count :])
-    for name, value in pairs:
-        for array in value if isinstance(value, (tuple, list)) else (value,):
-            if is_array(array):
-                yield name, array
-            elif isinstance(array, Packed):
-                yield f"{name}, packed", array
+        return saved_items(node)
+    saved = () if node.released else node.record[node.count :]
+    if isinstance(node.op, Primitive):
+        return ((name, saved[at]) for name, at in node.op.layout.items() if saved)
+    return (("", value) for value in saved)

@@ -385,6 +385,11 @@ def _is_plain(value: Any) -> bool:
 
 def saved_values(node: CustomNode) -> Iterator[tuple[str, Any]]:
     """Yield the arrays that a node saved, each with what to call it; not those that are packed."""
+    return (pair for pair in saved_items(node) if not isinstance(pair[1], Packed))
+
+
+def saved_items(node: CustomNode) -> Iterator[tuple[str, Any]]:
+    """Yield the arrays that a node saved, packed ones too, each with what to call it."""
     if not node.saved:
         return
     for slot, name in enumerate(node.names._names):
@@ -416,5 +421,5 @@ def _arrays_of(value: Any) -> Iterator[Any]:
     for leaf in tree.leaves(value):
         if isinstance(leaf, SavedItem):
             yield from _arrays_of(leaf.items[0])
-        elif is_array(leaf):
+        elif is_array(leaf) or isinstance(leaf, Packed):
             yield leaf
