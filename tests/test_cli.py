@@ -335,6 +335,14 @@ def test_the_module_is_a_program():
     assert done.stdout.endswith("3 operations: 1 right, 1 wrong, 1 not checked, seed 0\n")
 
 
+def test_a_reader_that_has_seen_enough_ends_the_output():
+    program = "from pullback.cli import main; raise SystemExit(main(['source', 'mul']))"
+    command = [sys.executable, "-c", program]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
+        running.stdout.close()
+        assert (running.wait(120), running.stderr.read()) == (0, b"")
+
+
 # ---------------------------------------------------------------------- source
 
 

@@ -13,6 +13,7 @@ import dataclasses
 import itertools
 import json
 import operator
+import os
 import runpy
 import sys
 import time
@@ -83,7 +84,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     options = _parser().parse_args(argv)
     try:
-        return int(options.run(options))
+        code = int(options.run(options))
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:  # the reader has seen enough; at exit there is another flush
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return ALL_RIGHT
     except AutogradError as error:
         print(error, file=sys.stderr)
         return INCOMPLETE

@@ -153,6 +153,14 @@ def test_save_refuses_by_name_and_writes_nothing(path, value, text):
     assert os.listdir(path.parent) == [path.name]
 
 
+def test_save_asks_for_names_where_an_object_has_none(path):
+    with pytest.raises(
+        pb.errors.ArgumentTypeError, match=r"a path, then names.*got dict, str"
+    ) as e:
+        pb.save({"w": pb.ones(2)}, str(path))
+    assert "pb.save(path, model=model" in str(e.value)
+
+
 def test_load_says_what_is_wrong_with_a_file(path, tmp_path):
     path.write_bytes(b"nothing of the kind")
     with pytest.raises(ArgumentError, match="load: a whole file of the safetensors format"):

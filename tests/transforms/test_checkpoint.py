@@ -529,3 +529,11 @@ def test_arguments_of_a_checkpoint_are_saved_by_the_hooks_around_it():
         y = pb.checkpoint(lambda x: x * x)(x)
     y.backward()
     assert x.grad.tolist() == [2 * float(np.float32(1 / 3))]
+
+
+def test_checkpoint_of_a_function_and_its_arguments_says_how_to_write_it():
+    said = (
+        r"checkpoint: a function alone required, got Tensor, use_reentrant as well.*checkpoint\(fun"
+    )
+    with pytest.raises(pb.errors.ArgumentTypeError, match=f"(?s){said}"):
+        pb.checkpoint(pb.exp, pb.ones(2), use_reentrant=False)

@@ -12,7 +12,7 @@ import importlib
 import json
 import os
 import tempfile
-from typing import Any
+from typing import Any, Never
 
 import numpy as np
 
@@ -32,7 +32,7 @@ def _safetensors(api: str) -> Any:
     return importlib.import_module("safetensors")
 
 
-def save(path: str | os.PathLike[str], /, **objects: Any) -> None:
+def save(path: str | os.PathLike[str], /, *unnamed: Never, **objects: Any) -> None:
     """Save objects under their names in one file, which `load` goes on from bit for bit.
 
     Parameters
@@ -46,7 +46,7 @@ def save(path: str | os.PathLike[str], /, **objects: Any) -> None:
     Raises
     ------
     ArgumentTypeError
-        If something can't be saved: it is named, and nothing is written.
+        If an object has no name, or can't be saved: it is named, and nothing is written.
     MissingExtraError
         If safetensors is not installed.
 
@@ -63,6 +63,10 @@ def save(path: str | os.PathLike[str], /, **objects: Any) -> None:
     >>> w
     tensor([1., 1.], requires_grad=True)
     """
+    if unnamed:
+        hint = "write pb.save(path, model=model, epoch=3); pb.load(path, model=model) fills it"
+        came = ", ".join(type(each).__name__ for each in (path, *unnamed))
+        raise ArgumentTypeError(compose("save", "a path, then names", came, hint=hint))
     library, encoder = _safetensors("save"), Encoder()
     tree = {name: encoder.encode(value, name) for name, value in objects.items()}
     header = json.dumps({"version": _VERSION, "objects": tree}, allow_nan=False)

@@ -24,7 +24,7 @@ import operator
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import copy_context
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Never
 from weakref import ref
 
 from pullback.arrays import NUMPY, innermost, library_of
@@ -50,7 +50,7 @@ from pullback.core.tensor.saved import Packed
 from pullback.core.tensor.tensor import Tensor, box
 from pullback.core.tensor.versions import shared_counter, version_of
 from pullback.core.tensor.views import ONE_OF_MANY, TRACKED, move_retained
-from pullback.errors import GraphError, InplaceError, compose
+from pullback.errors import ArgumentTypeError, GraphError, InplaceError, compose
 from pullback.ops.functions.random import replayed, watched
 from pullback.transforms.api.arguments import Function, Transformed, name_of
 from pullback.transforms.api.recording import run_noting_writes, written_outside
@@ -59,7 +59,7 @@ from pullback.transforms.wrapped import Wrapped
 __all__ = ["checkpoint", "kept_globals"]
 
 
-def checkpoint(fun: Function, *, check: bool = True) -> Function:
+def checkpoint(fun: Function, *args: Never, check: bool = True, **more: Never) -> Function:
     """Return `fun` as a function that keeps its arguments only and runs once more in backward.
 
     Parameters
@@ -84,7 +84,7 @@ def checkpoint(fun: Function, *, check: bool = True) -> Function:
     Raises
     ------
     ArgumentTypeError
-        If `fun` is no function.
+        If `fun` is no function, or its arguments are passed as well.
     InplaceError
         If `fun` changes an argument in place; by backward, if one was changed since.
     GraphError
@@ -104,6 +104,11 @@ def checkpoint(fun: Function, *, check: bool = True) -> Function:
     >>> x.grad
     tensor([  5.4366, 218.3926])
     """
+    if args or more:
+        classes = [cls.__name__ for cls in map(type, args)]
+        came = f"{', '.join([*classes, *more])} as well"
+        hint = "write checkpoint(fun)(x): what it returns takes the arguments"
+        raise ArgumentTypeError(compose("checkpoint", "a function alone required", came, hint=hint))
     return _Checkpointed(checkpoint, fun, check=check)
 
 
