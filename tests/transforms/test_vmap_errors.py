@@ -291,3 +291,13 @@ def test_numbers_that_differ_between_samples_are_no_result_of_an_operation():
 
     with pytest.raises(ArgumentError, match="tensors in the result of measured"):
         pb.vmap(lambda x: measured(x)[0])(X)
+
+
+@pytest.mark.parametrize("size", [1, 3])
+def test_draws_within_an_operation_ask_for_the_randomness(size):
+    @pb.autograd_function
+    def noisy(ctx, x):
+        return x + pb.rand(x.shape, dtype=x.dtype)
+
+    with pytest.raises(ArgumentError, match='randomness="different" or "same" required for noisy'):
+        pb.vmap(noisy)(np.zeros((size, 2)))

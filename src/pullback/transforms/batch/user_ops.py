@@ -222,7 +222,7 @@ class _BySample(_Step):
     ) -> list[list[Tensor]]:
         rows: list[list[Tensor]] = []
         first: list[Any] | None = None
-        for row, drawn in zip(places, draws, strict=False):
+        for drawn, row in zip(draws, places, strict=False):  # so that the last is looked at, too
             with drawn:
                 outs = self.called(*row)
             others: list[Any] = []
