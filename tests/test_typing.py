@@ -61,6 +61,16 @@ PROGRAM = """
             ctx.save_for_backward(n=inputs[1])
 
 
+    class Pair(pb.Function):
+        @staticmethod
+        def forward(x: pb.Tensor, y: pb.Tensor) -> pb.Tensor:
+            return x * y
+
+        @staticmethod
+        def setup_context(ctx: pb.Context, inputs: Any, output: Any) -> None:
+            ctx.save_for_backward(x=inputs[0], y=inputs[1])
+
+
     x, ctx = pb.ones(2), pb.Context()
     """
 
@@ -73,7 +83,7 @@ CASES = {
     "the result of a class with setup_context": ("Split.apply(x)", "Tensor"),
 }
 _NAME, _TYPE = "nexpected keyword argument", "incompatible type"
-_MANY, _FEW, _OVERLOAD = "Too many", "Missing positional argument", "No overload variant"
+_MANY, _FEW = "Too many", "Missing positional argument"
 _ABSENT = '"Context" has no attribute'
 WRONG = {
     "scaled('x')": _TYPE,
@@ -92,8 +102,9 @@ WRONG = {
     "Exp.apply()": _FEW,
     "Bare.apply(x, m=3)": _NAME,
     "Bare.apply(x, 2, 3)": _MANY,
-    "Split.apply(x, m=3)": _OVERLOAD,
-    "Split.apply(x, 'n')": _OVERLOAD,
+    "Split.apply(x, m=3)": _NAME,
+    "Split.apply(x, 'n')": _TYPE,
+    "Pair.apply(x)": _FEW,
     "ctx.save_for_bakward(x)": _ABSENT,
     "ctx.need_input_grad": _ABSENT,
     "ctx.saved_tensor": _ABSENT,
@@ -104,6 +115,7 @@ RIGHT = [
     *("both(x)", "both(x=x)", "bare(x)", "bare(x, n=3)", "bare(x=x, n=3)", "bare(2.0, 3)"),
     *("Exp.apply(x)", "Exp.apply(x, 2.0)", "Exp.apply(x, scale=2.0)", "Exp.apply(x=x)"),
     *("Bare.apply(x)", "Bare.apply(x, n=3)", "Split.apply(x)", "Split.apply(x, n=3)"),
+    *("Pair.apply(x, x)", "Pair.apply(x, y=x)"),
     *("ctx.save_for_backward(x, n=3)", "ctx.needs_input_grad.x", "ctx.saved_tensors[0]"),
     *("ctx.mark_dirty(x)", "scaled.apply(x, scale=2.0)", "scaled.forward"),
 ]

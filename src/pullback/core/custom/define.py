@@ -343,6 +343,8 @@ class _FunctionType(type):
 class _TakesContext(Protocol[P, R_co]):
     """A class whose forward takes ctx first: `Function.apply` has its other parameters."""
 
+    setup_context: Callable[..., Any] | None
+
     @staticmethod
     def forward(ctx: Any, /, *args: P.args, **kwargs: P.kwargs) -> R_co:
         """Compute the results."""
@@ -393,6 +395,8 @@ class Function(metaclass=_FunctionType):
     traverse: bool = False
     # Why the gradient is meant to differ from the derivative; empty if it is not.
     surrogate: str = ""
+    if TYPE_CHECKING:
+        setup_context: Callable[..., Any] | None  # tells the two kinds of classes apart
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
