@@ -145,15 +145,62 @@ def test_the_faults_lens_marks_where_a_nan_begins(name, opened, tmp_path):
     assert first[0].line in page.locator("#details").text_content()
 
 
-def test_the_faults_lens_marks_an_operation_that_the_checker_found_wrong(opened, tmp_path):
-    wrong = pb.autograd_function(lambda ctx, x: x * 3, lambda ctx, g: {"x": g}, name="tripled")
-    report = pb.check.check_op(wrong, np.ones(2), raise_exception=False, fast=True)
-    g = pb.inspect.graph(wrong(leaf(2).exp()).sum(), reports=[report])
-    g.save(tmp_path / "g.html")
+def own(rule, name):
+    """Return the operation (x + k sin x) m with a rule for its gradient."""
+
+    def forward(ctx, x, k, m):
+        x, k, m = x.numpy(), k.numpy(), m.numpy()
+        ctx.x, ctx.k, ctx.m = x, k, m
+        return pb.asarray((x + k * np.sin(x)) @ m)
+
+    def backward(ctx, g):
+        return dict(zip("xkm", map(pb.asarray, rule(g.numpy(), ctx.x, ctx.k, ctx.m)), strict=True))
+
+    return pb.autograd_function(forward, pb.once_differentiable(backward), name=name)
+
+
+def right(g, x, k, m):
+    back = g @ m.T
+    return back * (1 + k * np.cos(x)), (back * np.sin(x)).sum(0), (x + k * np.sin(x)).T @ g
+
+
+def changed(index, change):
+    def rule(g, x, k, m):
+        grads = list(right(g, x, k, m))
+        grads[index] = change(g, x, k, m, grads[index])
+        return grads
+
+    return rule
+
+
+WRONG = {
+    "sign": changed(0, lambda g, x, k, m, r: -r),
+    "factor": changed(2, lambda g, x, k, m, r: 0.5 * r),
+    "transpose": changed(0, lambda g, x, k, m, r: g @ m * (1 + k * np.cos(x))),
+    "term": changed(0, lambda g, x, k, m, r: g @ m.T),
+    "cosine": changed(1, lambda g, x, k, m, r: (g @ m.T * np.cos(x)).sum(0)),
+    "mean": changed(1, lambda g, x, k, m, r: r / len(x)),
+    "argument": changed(2, lambda g, x, k, m, r: x.T @ g),
+    "zero": changed(1, lambda g, x, k, m, r: 0.0 * r),
+    "constant": changed(0, lambda g, x, k, m, r: r + 1.0),
+    "seed": changed(2, lambda g, x, k, m, r: (x + k * np.sin(x)).T @ np.ones_like(g)),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_the_faults_lens_marks_an_operation_that_the_checker_found_wrong(name, opened, tmp_path):
+    ops = [own(right, "first"), own(WRONG[name], "planted"), own(right, "last")]
+    rng = np.random.default_rng(0)
+    inputs = rng.normal(size=(3, 3)), rng.normal(size=3), rng.normal(size=(3, 3))
+    reports = [pb.check.check_op(op, *inputs, raise_exception=False, fast=True) for op in ops]
+    x, k, m = leaf(3, 3), leaf(3), leaf(3, 3)
+    for op in ops:
+        x = op(x.tanh(), k, m)
+    pb.inspect.graph(x.sum(), reports=reports).save(tmp_path / "g.html")
     page = opened(tmp_path / "g.html")
     page.get_by_role("radio", name="Faults").click()
     (bad,) = page.locator(".box.bad").all()
-    assert "tripled" in bad.text_content()
+    assert "planted" in bad.text_content()
     assert "✗ wrong: " in bad.text_content()
 
 
