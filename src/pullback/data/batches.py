@@ -23,6 +23,17 @@ class Batches:
         The number of the epoch that the next ``for`` gives, or the running one is in; from 0.
     position : int
         How many batches of it were given.
+
+    Examples
+    --------
+    >>> import numpy as np, pullback as pb
+    >>> batches = pb.data.batches(np.arange(5), size=2, seed=0)
+    >>> for (x,) in batches:
+    ...     if batches.position == 2:
+    ...         state = batches.state_dict()  # the rest of the epoch: one batch
+    >>> batches.load_state_dict(state)
+    >>> len(list(batches)), len(list(batches))
+    (1, 3)
     """
 
     def __init__(

@@ -140,7 +140,13 @@ def load(path: str | os.PathLike[str], /, **objects: Any) -> dict[str, Any]:
 
     Examples
     --------
-    See `save`.
+    >>> import os, tempfile, pullback as pb
+    >>> model, path = pb.nn.Linear(2, 1), os.path.join(tempfile.mkdtemp(), "state.safetensors")
+    >>> pb.save(path, model=model, epoch=3)
+    >>> pb.load(path, model=pb.nn.Linear(2, 1))
+    {'epoch': 3}
+    >>> sorted(pb.load(path)["model"])  # without an object to fill: its state
+    ['bias', 'weight']
     """
     tree, arrays = _read(path)
     if tree is None:

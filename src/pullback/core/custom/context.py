@@ -48,6 +48,22 @@ class Context:
     Each backward gets a context of its own on what forward's left in the node. Attributes that
     start with an underscore are the library's; any other may be set, and a tensor among them is
     kept like a saved one.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> @pb.autograd_function
+    ... def power(ctx: pb.Context, x, n):
+    ...     ctx.save_for_backward(x=x)
+    ...     ctx.n = n
+    ...     return x**n
+    >>> @power.backward
+    ... def _(ctx: pb.Context, g):
+    ...     return {"x": g * ctx.n * ctx.saved_variables.x ** (ctx.n - 1)}
+    >>> x = pb.tensor(3.0, requires_grad=True)
+    >>> power(x, 2).backward()
+    >>> x.grad
+    tensor(6.)
     """
 
     __slots__ = (

@@ -7,6 +7,7 @@ from typing import Any
 from pullback.arrays import DType, as_dtype, library_for, library_of
 from pullback.ops.axes import sum_to_shape
 from pullback.ops.declare import Primitive, elementwise, op_for, operation
+from pullback.ops.examples import documented
 from pullback.ops.samples import both, real, sample
 
 
@@ -38,7 +39,9 @@ clone_p = elementwise(
     domain=both(-2, 2),
     reference="numpy.copy",
     methods="clone",
-    doc="Return a copy that is differentiable.",
+    doc=documented(
+        "Return a copy that is differentiable.", "pb.clone(pb.tensor([1.0]))", "tensor([1.])"
+    ),
     numpy="copy: a=x",
     moves=True,
 )

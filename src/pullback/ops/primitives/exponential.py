@@ -47,7 +47,9 @@ expm1_p = elementwise(
     floating=True,
     domain=both(-2, 2),
     methods="expm1 expm1_",
-    doc="Return e ** x - 1, accurate near 0.",
+    doc=documented(
+        "Return e ** x - 1, accurate near 0.", "pb.expm1(pb.tensor(1e-9))", "tensor(1.0000e-09)"
+    ),
 )
 expm1 = expm1_p.public
 

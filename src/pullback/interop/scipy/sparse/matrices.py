@@ -111,6 +111,13 @@ class SparseMatrix:
         The values, in the order in which they were given.
     pattern : Pattern
         Where they are; values of one place count together, as in SciPy.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> a = pb.interop.scipy.sparse.csr_array(([2.0, 3.0], ([0, 1], [1, 0])))
+    >>> a.shape, a.nnz, (a.T @ pb.tensor([1.0, 10.0], dtype=pb.float64)).tolist()
+    ((2, 2), 2, [30.0, 2.0])
     """
 
     __array_ufunc__ = None  # array @ matrix comes here
@@ -243,10 +250,26 @@ def csr_array(arg: Any, shape: Any = None) -> SparseMatrix:
 
 
 def csc_array(arg: Any, shape: Any = None) -> SparseMatrix:
-    """Return a sparse matrix, as `scipy.sparse.csc_array`; see `csr_array`."""
+    """Return a sparse matrix, as `scipy.sparse.csc_array`; see `csr_array`.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.interop.scipy.sparse.csc_array(([2.0, 3.0], ([0, 1], [1, 0]))).toarray()
+    array([[0., 2.],
+           [3., 0.]])
+    """
     return _matrix("csc_array", arg, shape, theirs.csc_array)
 
 
 def coo_array(arg: Any, shape: Any = None) -> SparseMatrix:
-    """Return a sparse matrix, as `scipy.sparse.coo_array`; see `csr_array`."""
+    """Return a sparse matrix, as `scipy.sparse.coo_array`; see `csr_array`.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.interop.scipy.sparse.coo_array(([2.0, 3.0], ([0, 1], [1, 0]))).toarray()
+    array([[0., 2.],
+           [3., 0.]])
+    """
     return _matrix("coo_array", arg, shape, theirs.coo_array)
