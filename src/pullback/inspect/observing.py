@@ -12,11 +12,12 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from time import perf_counter
+from types import FrameType
 from typing import Any
 from weakref import ref
 
 from pullback.arrays import NUMPY, innermost, is_array, library_of
-from pullback.core.debug.anomaly import CallSite, call_site
+from pullback.core.debug.anomaly import CallSite, user_frame
 from pullback.core.graph.node import Node
 from pullback.core.graph.observer import Observer
 from pullback.core.tensor.tensor import Tensor
@@ -31,10 +32,22 @@ _MANY = 1_000
 class Facts:
     """What was noted of one node."""
 
-    __slots__ = ("backward_seconds", "grad", "meta", "seconds", "site", "values")
+    __slots__ = (
+        "backward_seconds",
+        "code",
+        "dtype",
+        "grad",
+        "instruction",
+        "seconds",
+        "shape",
+        "values",
+    )
 
-    def __init__(self, site: CallSite, seconds: float | None, meta: Any, values: Any) -> None:
-        self.site, self.seconds, self.meta, self.values = site, seconds, meta, values
+    def __init__(self, frame: FrameType, seconds: float | None, first: Any, values: Any) -> None:
+        self.code, self.instruction = frame.f_code, frame.f_lasti
+        self.seconds, self.values = seconds, values
+        self.shape: Any = None if first is None else first.shape
+        self.dtype: Any = None if first is None else first.dtype
         self.grad: Any = None
         self.backward_seconds: float | None = None
 
@@ -48,13 +61,22 @@ def facts_of(node: Node) -> dict[str, Any]:
     """Return what was noted of a node, by the names that `GraphNode` has for it."""
     if (facts := _facts(node)) is None:
         return {}
-    shape, dtype = facts.meta or (None, None)
     low, high, bad = _numbers(facts.values, _extremes)
     norm, bad_grads = _numbers(facts.grad, _norm)
-    found = {"shape": shape, "dtype": None if dtype is None else str(dtype)}
-    found |= {"line": _line_of(facts.site), "seconds": facts.seconds}
-    found |= {"backward_seconds": facts.backward_seconds, "grad_norm": norm, "min": low}
-    return found | {"max": high, "nan_count": bad, "grad_nan_count": bad_grads}
+    shape = None if facts.shape is None else tuple(facts.shape)
+    dtype = None if shape is None else str(facts.dtype)
+    return {
+        "shape": shape,
+        "dtype": dtype,
+        "line": _line_of(CallSite(facts.code, facts.instruction)),
+        "seconds": facts.seconds,
+        "backward_seconds": facts.backward_seconds,
+        "grad_norm": norm,
+        "min": low,
+        "max": high,
+        "nan_count": bad,
+        "grad_nan_count": bad_grads,
+    }
 
 
 @functools.lru_cache(maxsize=10_000)
@@ -167,8 +189,7 @@ class Recorder(Observer):
         if op != getattr(node.op, "name", None):  # the time is another's
             seconds = None
         first = results[0]._data if results and isinstance(results[0], Tensor) else None
-        meta = None if first is None else (tuple(first.shape), first.dtype)
-        facts = Facts(call_site(), seconds, meta, _all_kept(results, _extremes))
+        facts = Facts(user_frame(), seconds, first, _all_kept(results, _extremes))
         node.extras().metadata[_KEY] = facts
         if len(self.nodes) >= self._most:
             self.nodes = [each for each in self.nodes if each() is not None]

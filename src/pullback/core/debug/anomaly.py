@@ -61,11 +61,17 @@ class CallSite(NamedTuple):
         return "".join(StackSummary.from_list([shown]).format()).rstrip()
 
 
-def call_site() -> CallSite:
-    """Return where the user called what is running."""
+def user_frame() -> FrameType:
+    """Return the frame of the user's call that an observer looks at."""
     frame = sys._getframe(4)  # an observer, who asks, is called two calls below a public one
     while _is_ours(frame) and frame.f_back is not None:
         frame = frame.f_back
+    return frame
+
+
+def call_site() -> CallSite:
+    """Return where that is."""
+    frame = user_frame()
     return CallSite(frame.f_code, frame.f_lasti)
 
 

@@ -17,13 +17,17 @@ import itertools
 import operator
 import textwrap
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pullback.arrays import NUMPY, Library, dtype_of, library_of
 from pullback.errors import ArgumentTypeError, ReleasedError
 
 next_seq = itertools.count(1).__next__
+
+
+NO_HOOKS: Mapping[int, Callable[..., Any]] = MappingProxyType({})
 
 
 class Extra:
@@ -40,13 +44,19 @@ class Extra:
     )
 
     def __init__(self) -> None:
-        self.tensor_hooks: dict[int, Callable[..., Any]] = {}
-        self.prehooks: dict[int, Callable[..., Any]] = {}
-        self.posthooks: dict[int, Callable[..., Any]] = {}
+        # A dictionary once there is a hook: see `hooks`.
+        self.tensor_hooks = self.prehooks = self.posthooks = NO_HOOKS
         self.retained: Callable[[], Any] | None = None  # weak reference to the tensor
         self.metadata: dict[str, Any] = {}
         self.detached: int | None = None  # at which version its tensor was detached in place
         self.tracks_base = False  # a view has it only since its base was switched on
+
+    def hooks(self, kind: str) -> dict[int, Callable[..., Any]]:
+        """Return the dictionary of a kind of hooks, to add one."""
+        if getattr(self, kind) is NO_HOOKS:
+            setattr(self, kind, {})
+        found: dict[int, Callable[..., Any]] = getattr(self, kind)
+        return found
 
 
 class RemovableHandle:
@@ -179,14 +189,14 @@ class Node:
 
         The hook may return a tuple of new gradients of the inputs, or None.
         """
-        return add_hook("register_hook", self.extras().posthooks, hook)
+        return add_hook("register_hook", self.extras().hooks("posthooks"), hook)
 
     def register_prehook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Call ``hook(grad_outputs)`` before this node runs.
 
         The hook may return a tuple of new gradients of the outputs, or None.
         """
-        return add_hook("register_prehook", self.extras().prehooks, hook)
+        return add_hook("register_prehook", self.extras().hooks("prehooks"), hook)
 
 
 N = TypeVar("N", bound=Node)

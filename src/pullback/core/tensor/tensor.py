@@ -376,7 +376,8 @@ class Tensor(Methods):
         ArgumentTypeError
             If `hook` is not callable.
         """
-        return add_hook("register_hook", self._target("register_hook").extras().tensor_hooks, hook)
+        hooks = self._target("register_hook").extras().hooks("tensor_hooks")
+        return add_hook("register_hook", hooks, hook)
 
     def register_post_accumulate_grad_hook(self, hook: Callable[[Tensor], None]) -> RemovableHandle:
         """Call ``hook(leaf)`` each time the leaf's ``.grad`` has been added to."""
