@@ -360,3 +360,37 @@ def test_mark_non_differentiable_of_an_input_leaves_it_one_to_the_rule():
     x = leaf(2.0)
     (first,) = pb.autograd.grad(pb.autograd_function(forward, backward)(x)[0], x, create_graph=True)
     assert pb.autograd.grad(first, x)[0].item() == 12.0
+
+
+def cube_with(values):
+    """Return x ** 3, whose rule computes with what `values` makes of a tensor."""
+    return pb.autograd_function(
+        lambda ctx, x: (ctx.save_for_backward(x=x), x**3)[1],
+        lambda ctx, g: {"x": pb.asarray(values(g) * 3 * values(ctx.saved_variables.x) ** 2)},
+        name="cube",
+    )
+
+
+def test_numpy_within_a_recorded_rule_does_not_propose_detach():
+    cube = cube_with(lambda t: t.numpy())
+    with pytest.raises(pb.errors.GraphError, match=r"mark the rule .* with pb\.once_diff"):
+        pb.hvp(lambda x: (cube(x) ** 2).sum())(np.ones(2), np.ones(2))
+    with pytest.raises(pb.errors.GraphError, match=r"use tensor.detach\(\).numpy\(\)"):
+        pb.ones(2, requires_grad=True).numpy()
+
+
+@pytest.mark.parametrize("values", [lambda t: t.detach(), lambda t: t.detach().numpy()])
+def test_a_gradient_from_a_detached_grad_output_warns_where_it_is_differentiated(values):
+    cube = cube_with(values)
+    with pytest.warns(pb.errors.UntrackedTensorWarning, match="cube: .* 'x' from a detached grad"):
+        pb.hvp(lambda x: (cube(x) ** 2).sum())(np.ones(2), np.ones(2))
+    pb.grad(lambda x: (cube(x) ** 2).sum())(np.ones(2))
+
+
+def test_a_gradient_that_is_zero_or_of_an_untracked_grad_output_does_not_warn():
+    zero = pb.autograd_function(
+        lambda ctx, x: x.sign(), lambda ctx, g: {"x": pb.zeros(2, dtype=pb.float64)}
+    )
+    pb.hvp(lambda x: (zero(x) * x**2).sum())(np.ones(2), np.ones(2))
+    scaled = pb.autograd_function(lambda ctx, x: x * 3, lambda ctx, g: {"x": g.detach() * 3})
+    pb.hvp(lambda x: scaled(x).sum() + (x**2).sum())(np.ones(2), np.ones(2))

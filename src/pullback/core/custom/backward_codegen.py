@@ -14,6 +14,7 @@ from inspect import Parameter
 from sys import getrefcount
 from typing import Any
 
+from pullback.arrays import is_array
 from pullback.core.custom import pytree as tree
 from pullback.core.custom.context import BACKWARD_CONTEXT, Context, backward_context
 from pullback.core.custom.gradients import read_gradients
@@ -22,9 +23,16 @@ from pullback.core.function.record import NodeOperation, new_node
 from pullback.core.graph.modes import STATE, with_grad
 from pullback.core.graph.node import CustomNode, Node, WideNode, zeros_for
 from pullback.core.tensor.ownership import SOLE
-from pullback.core.tensor.tensor import Tensor, borrowed, box
+from pullback.core.tensor.tensor import RULES, Tensor, borrowed, box
 from pullback.core.tensor.versions import BORROWED
-from pullback.errors import ArgumentTypeError, GraphError, MissingRuleError, compose
+from pullback.errors import (
+    ArgumentTypeError,
+    GraphError,
+    MissingRuleError,
+    UntrackedTensorWarning,
+    compose,
+    warn_user,
+)
 
 _BACKWARD = """
 def backward(node, g, wanted, recorded):
@@ -151,7 +159,29 @@ def differentiate(node: CustomNode, g: Any, wanted: Any, recorded: bool) -> Sequ
     result = _call_rule(op, ctx, grads)
     if getrefcount(ctx) != SOLE:
         ctx._outlive(node)
-    return read_gradients(op, node, result, wanted, recorded)
+    gradients = read_gradients(op, node, result, wanted, recorded)
+    if recorded:
+        _warn_of_detached(node, grads, gradients)
+    return gradients
+
+
+RULES.add(differentiate.__code__)
+
+
+def _warn_of_detached(node: CustomNode, grads: list[Any], gradients: Sequence[Any]) -> None:
+    """Warn of a gradient that is linear in tracked gradients, as every one is, but not tracked."""
+    tensors = [g for g in tree.leaves(grads) if isinstance(g, Tensor)]
+    if not tensors or any(g._node is None for g in tensors):
+        return
+    for i, r in enumerate(gradients):
+        if r is not None and r._node is None and is_array(r._data) and bool((r._data != 0).any()):
+            warn_user(
+                f"{node.op.name}: backward computed the gradient of '{node.arguments.owner(i)}' "
+                "from a detached grad_output, so derivatives of it will be wrong. Write the rule "
+                "with tensor operations, or mark it with pb.once_differentiable.",
+                UntrackedTensorWarning,
+            )
+            return
 
 
 def _differentiate_once(

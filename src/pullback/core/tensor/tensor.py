@@ -8,9 +8,11 @@ list of them is the stub of `Methods`.
 from __future__ import annotations
 
 import operator
+import sys
 import warnings
 import weakref
 from collections.abc import Callable, Sequence
+from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any
 
 from pullback import hints
@@ -447,6 +449,15 @@ class Tensor(Methods):
     @staticmethod
     def _lost(api: str, hint: str) -> GraphError:
         """Return the error for a tensor whose graph would end in an array."""
+        frame: FrameType | None = sys._getframe(2)
+        while frame is not None:
+            if frame.f_code in RULES:
+                hint = (
+                    "mark the rule that runs with pb.once_differentiable, or write it with tensor "
+                    "operations; detach() would make its derivative wrong"
+                )
+                break
+            frame = frame.f_back
         return GraphError(
             f"{api}: can't convert a Tensor that requires grad to a NumPy array: its graph would "
             f"be lost.\nhint: {hint}."
@@ -595,6 +606,22 @@ class Tensor(Methods):
 
 # The classes of tensors: the results of operations on one of them are of that class.
 TENSOR_CLASSES: set[type[Any]] = {Tensor}
+
+
+# The code in which users' gradient rules run while their derivative may be asked for.
+RULES: set[CodeType] = set()
+# The class of what a user's operation makes of arrays alone, by the class of the arrays.
+FOR_ARRAYS: dict[type[Any], type[Tensor]] = {}
+
+
+def class_for_arrays(args: Sequence[Any]) -> type[Tensor]:
+    """Return the class of the results of arguments of which some may be plain tensors."""
+    cls = Tensor
+    for a in args:
+        if isinstance(a, Tensor):
+            return Tensor
+        cls = FOR_ARRAYS.get(a.__class__, cls)
+    return cls
 
 
 def tensor_class(args: Sequence[Any]) -> type[Tensor]:
