@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from pullback.arrays import DTYPES, DType
-from pullback.core.tensor.tensor import Tensor
+from pullback.arrays import DTYPES, NUMPY, DType
+from pullback.core.tensor.tensor import FOR_ARRAYS, Tensor
 from pullback.numpy_protocol.methods import (
     ChoosingMethods,
     ConvertingMethods,
@@ -60,3 +60,6 @@ class NumPyTensor(  # type: ignore[misc, override]  # the methods have ndarray's
         if not all(map(is_known_type, types)):
             return NotImplemented
         return run(function, self, args, settings)
+
+
+FOR_ARRAYS[NUMPY.array_types[0]] = NumPyTensor

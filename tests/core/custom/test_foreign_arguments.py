@@ -93,19 +93,27 @@ def test_an_attribute_error_of_forward_without_a_tensor_has_a_note_on_asarray(
     assert type(raised.value) is AttributeError
     assert str(raised.value) == text
     (note,) = raised.value.__notes__
-    assert "was called with no tensor" in note
+    assert f"tensors have `{raised.value.name}`" in note
     assert "pb.asarray(x)" in note
+
+
+@pytest.mark.parametrize("given", [2.0, np.ones(2)], ids=["a number", "an array"])
+def test_an_attribute_error_of_forward_names_the_argument_that_is_no_tensor(given):
+    with pytest.raises(AttributeError) as raised:
+        op_of(lambda x, y: pb.asarray(x.numpy() * y.numpy()))(pb.tensor([1.0]), given)
+    (note,) = raised.value.__notes__
+    assert f"got {type(given).__name__} as 'y'" in note
+    assert "np.asarray(y) in forward takes both" in note
 
 
 @pytest.mark.parametrize(
     ("forward", "arguments"),
     [
         (lambda x, y: x.no_such_thing(), [np.ones(2)]),
-        (lambda x, y: y.exp(), [pb.tensor([1.0]), 2.0]),
         (lambda x, y: np.exq(x), [np.ones(2)]),
         (lambda x, y: object().exp(), [np.ones(2)]),
     ],
-    ids=["no attribute of tensors", "called with a tensor", "of a module", "of another object"],
+    ids=["no attribute of tensors", "of a module", "of another object"],
 )
 def test_other_attribute_errors_of_forward_have_no_note(forward, arguments):
     with pytest.raises(AttributeError) as raised:

@@ -32,12 +32,13 @@ from pullback.core.graph.node import (
 )
 from pullback.core.graph.observer import Observer
 from pullback.core.tensor.ownership import SOLE
-from pullback.core.tensor.tensor import Tensor, box
+from pullback.core.tensor.tensor import Tensor, box, class_for_arrays
 from pullback.core.tensor.versions import BORROWED, EPOCH, bump, count_with, counter_of, version_of
 from pullback.core.tensor.views import CUSTOM, NO_GRAD_VIEW, make_view
-from pullback.errors import InplaceError, warn_user
+from pullback.errors import InplaceError, UntrackedTensorWarning, warn_user
 
 _ndarray = NUMPY.array_types[0]
+_scalar = NUMPY.xp.generic
 _CONTAINERS = (list, tuple, dict)
 
 
@@ -81,6 +82,8 @@ class Call(NamedTuple):
         """Run forward unrecorded, in any mode, and record it."""
         if INTERCEPTING and (result := self._intercepted()) is not NotImplemented:
             return result
+        if self.cls is Tensor and (cls := class_for_arrays(self.args)) is not Tensor:
+            self = self._replace(cls=cls)
         edges, detached = self.edges, self.detached
         if not self.mode.grad or edges.count(None) == len(edges):
             if self.mode.forward:
@@ -100,7 +103,7 @@ class Call(NamedTuple):
         if not (EPOCH[0] == epoch and _is_ordinary(result, detached, ctx)):
             call = self if edges else self._replace(edges=())
             return call.results(ctx, result)
-        count_together(self.args, detached, (result,))
+        (result,) = count_together(self.args, detached, (result,), ctx)
         node = None
         if edges:
             node = self.node(ctx, (result,))
@@ -139,7 +142,7 @@ class Call(NamedTuple):
             op.setup_context(ctx, tuple(detached), result)
             return result
         except AttributeError as error:
-            hint_at_tensors(op, detached, error)
+            hint_at_tensors(op, self.arguments, detached, error)
             raise
 
     def _show(self, observer: Observer, ctx: Context, result: Any) -> None:
@@ -165,16 +168,24 @@ class Call(NamedTuple):
         return node
 
 
-def hint_at_tensors(op: Any, detached: Sequence[Any], error: AttributeError) -> None:
+def hint_at_tensors(
+    op: Any, arguments: Arguments, detached: Sequence[Any], error: AttributeError
+) -> None:
     """Say how to call an operation whose forward asked arrays or numbers for what tensors have."""
     asked, name = error.obj, str(error.name)
-    if any(isinstance(value, Tensor) for value in tree.leaves(list(detached))):
+    if not (is_array(asked) or isinstance(asked, (Number, list))) or not hasattr(Tensor, name):
         return
-    if (is_array(asked) or isinstance(asked, (Number, list))) and hasattr(Tensor, name):
-        error.add_note(
-            f"hint: {op.name} was called with no tensor, and tensors have `{name}`: "
-            "pb.asarray(x) makes a tensor of an array or a number."
-        )
+    owner = next((arguments.owner(i) for i, v in enumerate(detached) if v is asked), None)
+    if owner is None and any(isinstance(v, Tensor) for v in tree.leaves(list(detached))):
+        return
+    came = (
+        "was called with no tensor" if owner is None else f"got {type(asked).__name__} as '{owner}'"
+    )
+    way = f"; np.asarray({owner or 'x'}) in forward takes both" if name == "numpy" else ""
+    error.add_note(
+        f"hint: {op.name} {came}, and tensors have `{name}`: "
+        f"pb.asarray({owner or 'x'}) makes a tensor of an array or a number{way}."
+    )
 
 
 def describe(op: Any, args: Sequence[Any], edges: Sequence[Any]) -> tuple[Meta, ...]:
@@ -227,10 +238,14 @@ class Results:
 
     def of(self, result: Any) -> Any:
         """Return the results, recorded where a gradient is needed."""
+        bare = 0  # how many variables hold an array that forward returned as such
         if result.__class__ is not Tensor and any(isinstance(v, Tensor) for v in self.detached):
+            bare = 2 if is_array(result) else 1
             result = tree.map_leaves(_array_to_tensor, result)
         self.check_inputs()
-        count_together(self.args, self.detached, list(tree.leaves(result)))
+        outs = list(tree.leaves(result))
+        pieces = iter(count_together(self.args, self.detached, outs, self.ctx, bare))
+        result = tree.map_leaves(lambda _: next(pieces), result)
         edges = self.call.edges
         tracked = edges.count(None) != len(edges)
         return self.recorded(result) if tracked else self.unrecorded(result)
@@ -300,6 +315,7 @@ class Results:
         outs = [result] if result.__class__ is Tensor else list(tree.leaves(result))
         self._check_dirty_returned(outs)
         if not any(isinstance(out, Tensor) and self._differentiable(out) for out in outs):
+            self._warn_of_numbers(outs)
             return self.unrecorded(result)
         items = tree.children(result) or []
         if any(tree.children(item) is not None for _, item in items):
@@ -314,6 +330,19 @@ class Results:
         if result.__class__ is Tensor:
             return results[id(result)]
         return tree.map_leaves(lambda out: results.get(id(out), out), result)
+
+    def _warn_of_numbers(self, outs: Sequence[Any]) -> None:
+        """Warn where Python's numbers are all that forward made of tracked tensors."""
+        if not any(isinstance(out, Tensor) for out in outs):
+            for out in outs:
+                if isinstance(out, (float, complex)):
+                    warn_user(
+                        f"{self.op.name}: forward of tensors that require grad returned a "
+                        f"{type(out).__name__}, so no gradient flows to them. Return a tensor: "
+                        "pb.asarray(x).",
+                        UntrackedTensorWarning,
+                    )
+                    return
 
     def _differentiable(self, out: Tensor) -> bool:
         return out.dtype.is_inexact and not any(out is t for t in self.non_differentiable)
@@ -375,4 +404,6 @@ def _array_to_tensor(value: Any) -> Any:
     if is_array(value) and dtype_of(value.dtype).is_inexact:
         # The array may be the user's own: changing the result in place changes a copy.
         return box(library_of(value).tidy(value), None, BORROWED)
+    if isinstance(value, _scalar) and value.dtype.kind in "fc":  # NumPy's of 0 dimensions
+        return box(NUMPY.asarray(value))
     return value

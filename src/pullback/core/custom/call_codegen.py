@@ -52,7 +52,7 @@ from pullback.core.graph.locks import fork_safe_locks
 from pullback.core.graph.modes import STATE, Mode
 from pullback.core.graph.node import NO_TENSOR, UNKNOWN, UNTRACKED, CustomNode
 from pullback.core.tensor.ownership import SOLE
-from pullback.core.tensor.tensor import Tensor
+from pullback.core.tensor.tensor import Tensor, class_for_arrays
 from pullback.core.tensor.versions import EPOCH
 from pullback.errors import GraphError, UntrackedTensorWarning, warn_user
 
@@ -204,7 +204,7 @@ try:
     $out = $self.forward({arguments})
     {setup}
 except AttributeError as $error:
-    $hint_at_tensors($self, {detached}, $error)
+    $hint_at_tensors($self, {names}, {detached}, $error)
     raise
 finally:
     $set_mode($RECORD)
@@ -225,7 +225,8 @@ if (
 ):
     return {call}.results($ctx, $out)
 if $data.base is not None or $references($data) != $SOLE + 1:
-    $count_together({args}, {detached}, ($out,))
+    $out = $count_together({args}, {detached}, ($out,), $ctx, 1)[0]
+    $data = $out._data
 $n = None
 if {tracked}:
     {save}
@@ -236,6 +237,8 @@ if {tracked}:
     $n.input_metas = $known if $same else $describe($self, {args}, $edges)
     if $references($ctx) != $SOLE:
         $ctx._outlive($n)
+elif $cls is $Tensor:
+    $cls = $class_for_arrays({args})
 if $references($out) != $SOLE:  # forward may have kept its own
     return $box($data, $n, $counter_of($out), $cls)
 if $cls is not $Tensor:
@@ -366,6 +369,7 @@ class _Writer:
             setup=[f"$self.setup_context($ctx, {detached}, $out)"] if splits else [],
             handed_on=[f"or $out is $arg{i}" for i in range(self.count)],
             args=self.args,
+            names=self.names,
             detached=detached,
             tracked=" or ".join(f"{edge} is not None" for edge in edges),
             save=self._saving(saved, inputs),
@@ -446,6 +450,7 @@ register(
     INTERCEPTING=INTERCEPTING,
     KNOWN=_KNOWN,
     NO_TENSOR=NO_TENSOR,
+    class_for_arrays=class_for_arrays,
     SOLE=SOLE,
     UNTRACKED=UNTRACKED,
     count_together=count_together,

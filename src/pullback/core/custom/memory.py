@@ -8,7 +8,7 @@ can write to it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from sys import getrefcount
 from typing import Any
 
@@ -16,15 +16,32 @@ from pullback.arrays import NUMPY, is_array, library_of
 from pullback.core.custom import pytree as tree
 from pullback.core.custom.saved_variables import SavedArray
 from pullback.core.tensor.ownership import SOLE, is_unreachable
-from pullback.core.tensor.tensor import Tensor
+from pullback.core.tensor.tensor import Tensor, box
 from pullback.core.tensor.versions import BORROWED, Counter, counter_of, new_counter, shared_counter
 
+_ndarray = NUMPY.array_types[0]
 
-def count_together(args: Sequence[Any], detached: Sequence[Any], outs: Sequence[Any]) -> None:
+
+def count_together(
+    args: Sequence[Any], detached: Sequence[Any], outs: Sequence[Any], ctx: Any, variables: int = 0
+) -> list[Any]:
     """Let each result that shows the memory of an argument, or of another result, count with it.
 
-    `args` are the caller's arguments, `detached` what forward was called with.
+    Return the results: a copy of one whose memory somebody else holds, such as a buffer that
+    forward fills in every call.
+
+    Parameters
+    ----------
+    args, detached : sequence
+        The caller's arguments, and what forward was called with.
+    outs : sequence
+        What it returned: tensors and other objects.
+    ctx : Context
+        Which may hold a result's memory as well.
+    variables : int
+        How many others within the library hold the arrays of `outs`.
     """
+    results = list(outs)
     for i, out in enumerate(outs):
         owner = out if not isinstance(out, Tensor) or out._base is None else out._base
         if not isinstance(out, Tensor) or any(owner is t for t in detached):
@@ -34,6 +51,49 @@ def count_together(args: Sequence[Any], detached: Sequence[Any], outs: Sequence[
             if isinstance(t, Tensor) and t is not out and overlaps(out._data, t._data):
                 owner._counter = shared_counter(other)
                 break
+        else:
+            if out._data.__class__ is _ndarray and _others_hold(out._data, outs, ctx, variables):
+                results[i] = _copied(out, ctx)
+    return results
+
+
+def _copied(out: Tensor, ctx: Any) -> Tensor:
+    """Return a copy of a result, which takes its place in ctx, too."""
+    copy = box(out._data.copy())
+    ctx._values = tuple([copy if value is out else value for value in ctx._values])
+    for names in (ctx._named, ctx.__dict__):
+        for name in [name for name in names if names[name] is out]:
+            names[name] = copy
+    return copy
+
+
+def _others_hold(array: Any, outs: Sequence[Any], ctx: Any, variables: int) -> bool:
+    """Return whether more than results and ctx hold the memory of a result's array."""
+    if SOLE < 0:  # the interpreter does not count exactly
+        return True
+    is_own = array.base is None
+    owner = array if is_own else array.base
+    count = getrefcount(owner) - SOLE
+    known = variables + 1 if is_own else 0  # `array` is one more
+    seen = set[int]()
+    for value in (*outs, *tree.leaves([*ctx._values, *dict(ctx._named).values(), ctx.__dict__])):
+        known += value is owner
+        if id(value) not in seen:
+            seen.add(id(value))
+            known += sum(held is owner for held in _held_by(value))
+    return count > known
+
+
+def _held_by(value: Any) -> Iterator[Any]:
+    """Yield what a tensor or an array holds that may be an array."""
+    arrays = [value]
+    if isinstance(value, Tensor):
+        arrays = [value._data]
+        if value._base is not None:
+            arrays += [value._base._data, value._base_data]
+        yield from arrays
+    for array in {id(array): array for array in arrays}.values():
+        yield getattr(array, "base", None)
 
 
 def _shown_by(array: Any, detached: Sequence[Any], outs: Sequence[Any]) -> Any:

@@ -1,0 +1,154 @@
+"""The memory of what `autograd_function`'s forward returns: a buffer of its own is copied."""
+
+import numpy as np
+import pytest
+
+import pullback as pb
+
+BUFFER = np.empty(3)
+
+
+def squared(x):
+    return np.multiply(x.numpy(), x.numpy(), out=BUFFER)
+
+
+def tensor(ctx, x):
+    ctx.save_for_backward(x=x)
+    return pb.asarray(squared(x))
+
+
+def saved_too(ctx, x):
+    out = pb.asarray(squared(x))
+    ctx.save_for_backward(x=x, out=out)
+    ctx.out = out
+    return out
+
+
+WRITERS = {
+    "a tensor": tensor,
+    "an array": lambda ctx, x: (ctx.save_for_backward(x=x), squared(x))[1],
+    "a list": lambda ctx, x: (ctx.save_for_backward(x=x), [squared(x)])[1],
+    "a view": lambda ctx, x: (ctx.save_for_backward(x=x), pb.asarray(squared(x)[:]))[1],
+    "a part of a tensor": lambda ctx, x: (ctx.save_for_backward(x=x), pb.asarray(squared(x))[:])[1],
+    "a saved tensor": saved_too,
+}
+
+
+def op_of(forward):
+    return pb.autograd_function(forward, lambda ctx, g: {"x": 2 * g * ctx.saved_variables.x})
+
+
+def only(result):
+    return result[0] if isinstance(result, list) else result
+
+
+@pytest.mark.parametrize("name", WRITERS)
+@pytest.mark.parametrize("recorded", [True, False])
+def test_a_buffer_that_forward_fills_in_every_call_is_copied(name, recorded):
+    op = op_of(WRITERS[name])
+    for _ in range(3):  # the second call is written anew
+        x, y = (pb.tensor(v, requires_grad=recorded) for v in ([1.0, 2.0, 3.0], [4.0, 5.0, 6.0]))
+        x, y = x.double(), y.double()
+        first, second = only(op(x)), only(op(y))
+        assert first.tolist() == [1.0, 4.0, 9.0]
+        assert second.tolist() == [16.0, 25.0, 36.0]
+
+
+def test_a_saved_result_in_a_buffer_is_the_copy():
+    op = pb.autograd_function(saved_too, lambda ctx, g: {"x": g * ctx.saved_variables.out})
+    for _ in range(3):
+        x = pb.tensor([1.0, 2.0, 3.0], dtype=pb.float64, requires_grad=True)
+        out = op(x)
+        op(x.detach() * 2.0)
+        out.sum().backward()
+        assert x.grad.tolist() == [1.0, 4.0, 9.0]
+
+
+def test_a_chain_through_one_buffer_has_the_gradients_of_its_values():
+    op = op_of(tensor)
+    x = pb.tensor([1.1, 1.2, 1.3], dtype=pb.float64, requires_grad=True)
+    op(op(op(x))).sum().backward()
+    np.testing.assert_allclose(x.grad.numpy(), 8.0 * np.array([1.1, 1.2, 1.3]) ** 7)
+
+
+def kept(ctx, y):
+    ctx.y = y
+    return pb.asarray(y)
+
+
+RETURNED = {
+    "a tensor": lambda ctx, y: pb.asarray(y),
+    "an array": lambda ctx, y: y,
+    "a list": lambda ctx, y: [y],
+    "an attribute": kept,
+    "a saved array": lambda ctx, y: (ctx.save_for_backward(y=y), y)[1],
+    "a saved container": lambda ctx, y: (ctx.save_for_backward(y=[y]), pb.asarray(y))[1],
+    "a view": lambda ctx, y: pb.asarray(y[:2]),
+    "a result and its view": lambda ctx, y: [y, y[:2]],
+    "two tensors": lambda ctx, y: [pb.asarray(y), pb.asarray(y[:2])],
+}
+
+
+@pytest.mark.parametrize("name", RETURNED)
+@pytest.mark.parametrize("recorded", [True, False])
+def test_what_forward_has_just_made_is_not_copied(name, recorded):
+    places = []
+
+    def forward(ctx, x):
+        y = x.numpy() ** 2
+        places.append(y.__array_interface__["data"][0])
+        return RETURNED[name](ctx, y)
+
+    op = op_of(forward)
+    for _ in range(3):
+        out = only(op(pb.ones(3, requires_grad=recorded)))
+        assert out.detach().numpy().__array_interface__["data"][0] == places[-1]
+
+
+# Numbers ------------------------------------------------------------------------------------------
+
+
+@pb.autograd_function
+def total(ctx, x):
+    ctx.save_for_backward(x=x)
+    return np.sum(x.numpy())
+
+
+@total.backward
+def _(ctx, g):
+    return {"x": pb.ones_like(ctx.saved_variables.x) * g}
+
+
+def test_a_number_of_numpys_that_forward_returns_is_tracked():
+    x = pb.tensor([1.0, 2.0], dtype=pb.float64, requires_grad=True)
+    result = total(x)
+    assert isinstance(result, pb.Tensor)
+    (result * 3.0).backward()
+    assert x.grad.tolist() == [3.0, 3.0]
+
+
+def test_a_number_of_pythons_that_forward_returns_has_a_warning():
+    op = pb.autograd_function(lambda ctx, x: float(x.numpy().sum()), name="summed")
+    with pytest.warns(
+        pb.errors.UntrackedTensorWarning, match="summed: forward .* returned a float"
+    ):
+        assert op(pb.ones(2, requires_grad=True)) == 2.0
+    assert op(pb.ones(2)) == 2.0
+    whole = pb.autograd_function(lambda ctx, x: int(x.numpy().sum()))
+    assert whole(pb.ones(2, requires_grad=True)) == 2
+
+
+# Arrays -------------------------------------------------------------------------------------------
+
+
+def test_the_result_of_arrays_alone_has_the_methods_of_numpy_as_within_a_transform():
+    exp = pb.autograd_function(
+        lambda ctx, x: (ctx.save_for_backward(x=x), pb.asarray(np.exp(np.asarray(x))))[1],
+        lambda ctx, g: {"x": g * ctx.saved_variables.x.exp()},
+    )
+    x = np.array([[0.0, 1.0], [2.0, 0.5]])
+    for f in (lambda x: exp(x).std(), lambda x: np.sum(exp(x).max(axis=0))):
+        assert f(x) == pytest.approx(pb.value_and_grad(f)(x)[0])
+    assert type(exp(pb.asarray(x))) is pb.Tensor
+    with pb.no_grad():
+        assert exp(x).std() == pytest.approx(np.exp(x).std())
