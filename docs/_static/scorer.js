@@ -8,4 +8,6 @@ var Scorer = {
   partialTitle: 7,
   term: 5,
   partialTerm: 2,
+  // What changed, and what is for contributors, comes last.
+  score: ([page, , , , score]) => (/^(project|bench)|internals/.test(page) ? score - 50 : score),
 };
