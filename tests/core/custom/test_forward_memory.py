@@ -1,4 +1,4 @@
-"""The memory of what `autograd_function`'s forward returns: a buffer of its own is copied."""
+"""The memory of what `autograd_function`'s forward and backward return: buffers are copied."""
 
 import numpy as np
 import pytest
@@ -152,3 +152,62 @@ def test_the_result_of_arrays_alone_has_the_methods_of_numpy_as_within_a_transfo
     assert type(exp(pb.asarray(x))) is pb.Tensor
     with pb.no_grad():
         assert exp(x).std() == pytest.approx(np.exp(x).std())
+
+
+# Gradients ----------------------------------------------------------------------------------------
+
+RULES = {
+    "an array": lambda array: {"x": array},
+    "a tensor": lambda array: {"x": pb.asarray(array)},
+    "a view": lambda array: {"x": array[:]},
+    "alone": lambda array: array,
+    "by position": lambda array: [array],
+}
+
+
+def with_rule(rule, once):
+    rule = pb.once_differentiable(rule) if once else rule
+    return pb.autograd_function(tensor, rule)
+
+
+@pytest.mark.parametrize("name", RULES)
+@pytest.mark.parametrize("once", [False, True])
+def test_a_buffer_that_backward_fills_in_every_call_is_copied(name, once):
+    buffer = np.empty(3)
+
+    def rule(ctx, g):
+        np.multiply(g.numpy(), 2 * ctx.saved_variables.x.numpy(), out=buffer)
+        return RULES[name](buffer)
+
+    op = with_rule(rule, once)
+    for _ in range(3):
+        x = pb.tensor([1.0, 2.0, 3.0], dtype=pb.float64, requires_grad=True)
+        y = pb.tensor([4.0, 5.0, 6.0], dtype=pb.float64, requires_grad=True)
+        first, second = pb.autograd.grad((op(x) + op(y)).sum(), (x, y))
+        assert (first.tolist(), second.tolist()) == ([2.0, 4.0, 6.0], [8.0, 10.0, 12.0])
+
+
+GRADIENTS = {
+    "an array": lambda y: {"x": y},
+    "a tensor": lambda y: {"x": pb.asarray(y)},
+    "alone": lambda y: y,
+    "by position": lambda y: (y,),
+    "in a list": lambda y: [y],
+}
+
+
+@pytest.mark.parametrize("name", GRADIENTS)
+@pytest.mark.parametrize("once", [False, True])
+def test_a_gradient_that_backward_has_just_made_is_not_copied(name, once):
+    places = []
+
+    def rule(ctx, g):
+        y = g.numpy() * 2.0
+        places.append(y.__array_interface__["data"][0])
+        return GRADIENTS[name](y)
+
+    op = with_rule(rule, once)
+    for _ in range(3):
+        x = pb.ones(3, dtype=pb.float64, requires_grad=True)
+        (g,) = pb.autograd.grad(op(x).sum(), x)
+        assert g.numpy().__array_interface__["data"][0] == places[-1]

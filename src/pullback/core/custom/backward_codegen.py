@@ -18,6 +18,7 @@ from pullback.arrays import is_array
 from pullback.core.custom import pytree as tree
 from pullback.core.custom.context import BACKWARD_CONTEXT, Context, backward_context
 from pullback.core.custom.gradients import read_gradients
+from pullback.core.custom.memory import own_gradient, own_gradients
 from pullback.core.function.codegen import Written, expand, register, tupled
 from pullback.core.function.record import NodeOperation, new_node
 from pullback.core.graph.modes import STATE, with_grad
@@ -63,11 +64,11 @@ def backward(node, g, wanted, recorded):
                 if $len($result) + {missing} != {count}:
                     return {read}
         except KeyError:
-            return {read}
+            return {read_early}
     elif $result.__class__ is tuple and $len($result) == {count}:
         {grads} = $result
     else:
-        return {read}
+        return {read_early}
     {edges} = node.record
     {metas} = node.input_metas
     {checks}
@@ -87,11 +88,15 @@ if $g{i} is not None:
         and $data.shape == $meta{i}[0]
         and $data.dtype is $meta{i}[1]
     ):
+        $once = $references($data) == $SOLE + 1
+        if $data is not g and ($data.base is not None or not $once):
+            $data = $own_gradient($data, $once, node, g)
         $g{i} = $data
     else:
         return {read}
 """
-_READ = "$read_gradients(node.op, node, $result, wanted, recorded)"
+# The variables that hold each of the gradients are none, or one.
+_READ = "$read_gradients(node.op, node, $own_gradients($result, {}, node, g), wanted, recorded)"
 
 
 def written_backward(op: Any) -> Callable[..., Any]:
@@ -126,8 +131,11 @@ def _lines(parameters: Sequence[Parameter]) -> list[str]:
         count=str(count),
         edges=each("$edge"),
         metas=each("$meta"),
-        checks=[line for i in range(count) for line in expand(_CHECK, i=str(i), read=_READ)],
-        read=_READ,
+        checks=[
+            line for i in range(count) for line in expand(_CHECK, i=str(i), read=_READ.format(1))
+        ],
+        read=_READ.format(1),
+        read_early=_READ.format(0),
     )
 
 
@@ -157,6 +165,7 @@ def differentiate(node: CustomNode, g: Any, wanted: Any, recorded: bool) -> Sequ
     if op.once:
         return _differentiate_once(ctx, node, grads, wanted, recorded)
     result = _call_rule(op, ctx, grads)
+    result = own_gradients(result, 0, node, g)
     if getrefcount(ctx) != SOLE:
         ctx._outlive(node)
     gradients = read_gradients(op, node, result, wanted, recorded)
@@ -193,6 +202,7 @@ def _differentiate_once(
         STATE.set(with_grad(previous, False))
         bare = tree.map_leaves(lambda x: x._alias() if isinstance(x, Tensor) else x, grads)
         result = _call_rule(node.op, ctx, bare)
+        result = own_gradients(result, 0, node, list(tree.leaves(bare)))
     finally:
         STATE.set(previous)
     gradients = read_gradients(node.op, node, result, wanted, recorded)
@@ -276,5 +286,7 @@ register(
     MISSING=object(),
     check_rule_call=check_rule_call,
     differentiate=differentiate,
+    own_gradient=own_gradient,
+    own_gradients=own_gradients,
     read_gradients=read_gradients,
 )

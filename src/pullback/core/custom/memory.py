@@ -8,14 +8,14 @@ can write to it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from sys import getrefcount
 from typing import Any
 
 from pullback.arrays import NUMPY, is_array, library_of
 from pullback.core.custom import pytree as tree
 from pullback.core.custom.saved_variables import SavedArray
-from pullback.core.tensor.ownership import SOLE, is_unreachable
+from pullback.core.tensor.ownership import SOLE, is_held_once, is_unreachable
 from pullback.core.tensor.tensor import Tensor, box
 from pullback.core.tensor.versions import BORROWED, Counter, counter_of, new_counter, shared_counter
 
@@ -73,27 +73,36 @@ def _others_hold(array: Any, outs: Sequence[Any], ctx: Any, variables: int) -> b
         return True
     is_own = array.base is None
     owner = array if is_own else array.base
-    count = getrefcount(owner) - SOLE
-    known = variables + 1 if is_own else 0  # `array` is one more
+    others = getrefcount(owner) - SOLE
+    if is_own:
+        others -= variables + 1  # `array` is one
+        rest = others - 1  # without the result
+        for value in ctx._named.values() if ctx._named else ():
+            rest -= value is owner
+        if rest <= 0:  # as most often
+            return False
     seen = set[int]()
-    for value in (*outs, *tree.leaves([*ctx._values, *dict(ctx._named).values(), ctx.__dict__])):
-        known += value is owner
-        if id(value) not in seen:
-            seen.add(id(value))
-            known += sum(held is owner for held in _held_by(value))
-    return count > known
+    for value in (*outs, *ctx._values, *dict(ctx._named).values(), *ctx.__dict__.values()):
+        is_leaf = value.__class__ is _ndarray or value.__class__ is Tensor
+        for leaf in (value,) if is_leaf else tree.leaves(value):
+            if others <= 0:
+                return False
+            others -= leaf is owner
+            if id(leaf) not in seen:
+                seen.add(id(leaf))
+                others -= _times_held(owner, leaf)
+    return others > 0
 
 
-def _held_by(value: Any) -> Iterator[Any]:
-    """Yield what a tensor or an array holds that may be an array."""
-    arrays = [value]
-    if isinstance(value, Tensor):
-        arrays = [value._data]
-        if value._base is not None:
-            arrays += [value._base._data, value._base_data]
-        yield from arrays
-    for array in {id(array): array for array in arrays}.values():
-        yield getattr(array, "base", None)
+def _times_held(owner: Any, leaf: Any) -> int:
+    """Return how often a tensor or an array holds an array."""
+    if leaf.__class__ is _ndarray:
+        return leaf.base is owner
+    if not isinstance(leaf, Tensor):
+        return 0
+    count = (leaf._data is owner) + (getattr(leaf._data, "base", None) is owner)
+    base = leaf._base
+    return count if base is None else count + (base._data is owner) + (leaf._base_data is owner)
 
 
 def _shown_by(array: Any, detached: Sequence[Any], outs: Sequence[Any]) -> Any:
@@ -162,3 +171,46 @@ def _references(leaf: Any) -> int:
 
 # What `tree.map_leaves` lets a function find of an array that a container alone holds.
 IN_CONTAINER: int = tree.map_leaves(_references, [NUMPY.xp.zeros(1)])[0] if SOLE > 0 else -1
+
+
+# -- gradients -------------------------------------------------------------------------------------
+def own_gradient(array: Any, held_once: bool, node: Any, g: Any) -> Any:
+    """Return the array of a gradient, or a copy where somebody else holds its memory.
+
+    Such as a buffer that the rule fills in every call. What the rule was given, the gradients `g`
+    and what forward saved, is nobody's to write to.
+    """
+    if held_once and is_unreachable(array):
+        return array
+    lent = [*(g if isinstance(g, list) else [g]), *(node.saved or ())]
+    arrays = [each._data if isinstance(each, Tensor) else each for each in lent]
+    overlaps = NUMPY.overlaps
+    if any(each.__class__ is _ndarray and overlaps(array, each) for each in arrays):
+        return array
+    return array.copy()
+
+
+def own_gradients(result: Any, variables: int, node: Any, g: Any) -> Any:
+    """Return what a rule returned, each array as `own_gradient` does.
+
+    A variable of the caller's holds `result`, and `variables` each of its items.
+    """
+
+    def own(leaf: Any, expected: int = IN_CONTAINER + variables) -> Any:
+        if leaf.__class__ is _ndarray:
+            held_once = getrefcount(leaf) == expected
+            return own_gradient(leaf, held_once, node, g)
+        if leaf.__class__ is not Tensor or leaf._base is not None or leaf._node is not None:
+            return leaf
+        if leaf._data.__class__ is not _ndarray:
+            return leaf
+        held_once = is_held_once(leaf._data)
+        array = own_gradient(leaf._data, held_once, node, g)
+        return leaf if array is leaf._data else box(array)
+
+    if result.__class__ is _ndarray or isinstance(result, Tensor):
+        return own(result, IN_ARGUMENT + 1)
+    return tree.map_leaves(own, result)
+
+
+IN_ARGUMENT: int = (lambda array: _references(array))(NUMPY.xp.zeros(1)) if SOLE > 0 else -1
