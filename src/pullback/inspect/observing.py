@@ -64,10 +64,9 @@ def facts_of(node: Node) -> dict[str, Any]:
     low, high, bad = _numbers(facts.values, _extremes)
     norm, bad_grads = _numbers(facts.grad, _norm)
     shape = None if facts.shape is None else tuple(facts.shape)
-    dtype = None if shape is None else str(facts.dtype)
     return {
         "shape": shape,
-        "dtype": dtype,
+        "dtype": None if shape is None else _name_of(facts.dtype),
         "line": _line_of(CallSite(facts.code, facts.instruction)),
         "seconds": facts.seconds,
         "backward_seconds": facts.backward_seconds,
@@ -77,6 +76,9 @@ def facts_of(node: Node) -> dict[str, Any]:
         "nan_count": bad,
         "grad_nan_count": bad_grads,
     }
+
+
+_name_of = functools.cache(str)
 
 
 @functools.lru_cache(maxsize=10_000)
