@@ -7,6 +7,7 @@ an input changed in place, which is an input or a view of one, which is not diff
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from functools import cached_property
 from numbers import Number
@@ -244,8 +245,10 @@ class Results:
             result = tree.map_leaves(_array_to_tensor, result)
         self.check_inputs()
         outs = list(tree.leaves(result))
-        pieces = iter(count_together(self.args, self.detached, outs, self.ctx, bare))
-        result = tree.map_leaves(lambda _: next(pieces), result)
+        owned = count_together(self.args, self.detached, outs, self.ctx, bare)
+        if not all(map(operator.is_, owned, outs)):
+            pieces = iter(owned)
+            result = tree.map_leaves(lambda _: next(pieces), result)
         edges = self.call.edges
         tracked = edges.count(None) != len(edges)
         return self.recorded(result) if tracked else self.unrecorded(result)
