@@ -69,8 +69,8 @@ def test_the_public_names_are_listed_and_others_refused():
 
 # -- how large it is, and which words it knows -----------------------------------------------------
 MOST = {
-    "lines": 8_500,
-    "files": 36,
+    "lines": 8_640,
+    "files": 37,
     "lines of a file": 394,
     "lines of a function": 38,
     "calls of re": 4,

@@ -1,14 +1,20 @@
 """What a search must not do, and where it finds nothing."""
 
+import collections
+import ctypes
+import functools
+import math
 import random
 import warnings
 
 import numpy as np
 import pytest
+import scipy.linalg
 from tests.check._repair import change
 
 import pullback as pb
 from pullback.check import check_op, repair
+from pullback.check.repair.reached import why_untried
 
 X = np.array([0.3, 1.2, -0.7, 0.5])
 
@@ -78,6 +84,70 @@ def test_a_rule_without_source_has_no_change():
     names = {"pb": pb}
     exec("def rule(ctx, g):\n    return g * pb.sin(ctx.saved_variables.x)", names)
     assert change(sine, names["rule"], X) == ""
+
+
+# ---- compiled code -------------------------------------------------------------------------------
+class Library:
+    """A compiled function as an attribute of an object, as ctypes and f2py have them."""
+
+    sine = ctypes.pythonapi.PyNumber_Float
+
+
+def kernel(x):
+    return LIBRARY.sine(x)
+
+
+def through_a_table(x):
+    return TABLE["sine"](x)
+
+
+def imported_here(x):
+    import ctypes.util as c
+
+    return c.find_library(x)
+
+
+def lent_memory(x):
+    return np.lib.stride_tricks.as_strided(x, (2, 2), (8, 8))
+
+
+@pb.autograd_function
+def operation(ctx, x):
+    return kernel(x)
+
+
+LIBRARY = Library()
+TABLE = {"sine": functools.partial(ctypes.pythonapi.PyNumber_Float)}
+COMPILED = [kernel, through_a_table, imported_here, lent_memory, operation]
+
+
+@pytest.mark.parametrize("called", COMPILED, ids=lambda f: getattr(f, "name", f.__name__))
+def test_no_change_is_tried_where_code_reaches_a_compiled_function(called, monkeypatch):
+    monkeypatch.setattr(repair, "Search", lambda *_: pytest.fail("a search"))
+
+    def backward(ctx, g):
+        return -g if g is not None else called(g)
+
+    text = change(sine, backward, X)
+    assert "no repair was tried: " in text
+    assert "changed arguments can crash" in text
+
+
+def test_the_compiled_function_is_named_as_it_is_written():
+    said = "`LIBRARY.sine` is compiled code, which changed arguments can crash"
+    assert why_untried([("rule", kernel)], "numpy") == said
+
+
+@pytest.mark.parametrize(
+    "called",
+    [np.sum, scipy.linalg.solve, math.sin, pb.exp, pb.grad(wrong), np.vectorize(wrong), sine,
+     np.random.default_rng(0), functools.lru_cache(wrong), collections.namedtuple("P", "a b")],
+)  # fmt: skip
+def test_libraries_that_check_their_arguments_may_be_called(called):
+    def through(x):
+        return called(x)
+
+    assert why_untried([("rule", through)], "numpy") == ""
 
 
 def test_a_loop_that_a_change_makes_endless_does_not_hang():

@@ -20,6 +20,7 @@ import numpy as np
 from pullback.check.deadline import Budget, OutOfTimeError, deadline, limited
 from pullback.check.explain.evidence import Evidence
 from pullback.check.repair.edits import Atom, atoms_of, edits_of, edits_with, made, statement_edits
+from pullback.check.repair.reached import why_untried
 from pullback.check.repair.source import Source, kind_of, quotation, source_of
 from pullback.check.repair.trials import Edit, Needs, Trials
 from pullback.check.report import Cause, quoted
@@ -60,12 +61,16 @@ def _repairs(evidence: Evidence, wrong: Sequence[int], seconds: float) -> dict[i
 
     None is found where the source cannot be read.
     """
-    op = evidence.session.subject.fn
+    subject = evidence.session.subject
+    op = subject.fn
     if not isinstance(op, CustomOp) or op.given_rule is None:
         return {}
     rule, saver = source_of(op.given_rule), source_of(op.setup_context or op.forward)
     if rule is None or saver is None:
         return {}
+    why = why_untried([(op.name, op), *subject.settings()], subject.backend.library.name)
+    if why:
+        return {wrong[0]: f"no repair was tried: {why}"}
 
     @np.errstate(all="ignore")  # trials leave the domain, as a check does
     def search() -> dict[int, str]:

@@ -1,8 +1,7 @@
 """The grammar of edits: what an expression, or a statement, may have been meant to be.
 
-Each row of the table is one kind of slip, with how unlikely it is: a sign, an operator, an order
-cost less than a missing function. Other edits, of calls, indices and constants, are what is written
-with other parts of what is there, and with values at hand: factors, terms, others.
+Each row of the table is one kind of slip, with how unlikely it is. Other edits, of calls, indices
+and constants, are written with other parts of what is there, and with values at hand.
 """
 
 from __future__ import annotations
@@ -18,6 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pullback.check.repair.reached import is_library
 from pullback.check.repair.source import (
     Places,
     Source,
@@ -218,12 +218,12 @@ def _calls(node: Any, source: Source) -> Edits:
 
 
 def _alternatives(node: Any, source: Source) -> list[str]:
-    """Return the functions of the same module, or of a method's library, that may be meant."""
+    """Return the functions of the same library, or of a method's, that may be meant."""
     owner = node.func.value if isinstance(node.func, ast.Attribute) else None
     module = source.known.get(owner.id) if isinstance(owner, ast.Name) else None
     if kind_of(value_of(owner)):
         module = sys.modules["pullback"] if isinstance(value_of(owner), Tensor) else np
-    return _functions_like(module, node.func.attr) if isinstance(module, ModuleType) else []
+    return _functions_like(module, node.func.attr) if is_library(module) else []
 
 
 @functools.cache
