@@ -67,8 +67,8 @@ class Run:
     passed_arrays: list[Any]  # all tensors and arrays that were passed to the function
 
     def values(self) -> list[Array]:
-        """Return the outputs as arrays."""
-        return [host(out) for out in self.outputs]
+        """Return copies of the outputs: a later call may write to their memory."""
+        return [host(out).copy(order="K") for out in self.outputs]
 
     def vjp(self, seeds: Sequence[Any], *, retain: bool = False) -> list[Tensor | None]:
         """Return the gradient of each leaf that requires one.
@@ -91,7 +91,7 @@ class Run:
         return [t for t in self.tensors if t.requires_grad]
 
     def gradients(self, seeds: Sequence[Any]) -> list[Array]:
-        """Return these gradients as NumPy arrays, zeros for None; the graph is kept.
+        """Return copies of these gradients, zeros for None; the graph is kept.
 
         A `BackwardError` is raised if backward raises, or if a built-in rule, which the engine
         trusts, gives another shape.
@@ -100,7 +100,7 @@ class Run:
             found = self.vjp(seeds, retain=True)
         like = [host(t) for t in self.wanted]
         pairs = zip(found, like, strict=True)
-        grads = [np.zeros_like(a) if g is None else host(g) for g, a in pairs]
+        grads = [np.zeros_like(a) if g is None else host(g).copy(order="K") for g, a in pairs]
         if [g.shape for g in grads] != [a.shape for a in like]:
             raise BackwardError("a gradient has another shape than its argument")
         return grads

@@ -150,6 +150,15 @@ def test_what_is_kept_of_the_last_call_or_made_once_is_no_leak(unfrozen):
     assert check("lifetime", fn, X).ok
 
 
+def test_a_result_that_is_kept_for_the_next_call_with_the_same_inputs_is_right():
+    results = {}
+
+    def square(x):
+        return pb.asarray(results.setdefault(x.numpy().tobytes(), x.numpy() ** 2))
+
+    assert check("repeatable", of_saved(square, lambda g, x: 2 * g * x), X).ok
+
+
 # -- again -----------------------------------------------------------------------------------------
 
 
@@ -190,6 +199,16 @@ def with_buffer():
     return of_saved(lambda x: x * x, backward)
 
 
+def returning_a_buffer():
+    buffer = np.empty(X.shape)
+
+    def square(x):
+        np.multiply(x.numpy(), x.numpy(), out=buffer)
+        return pb.asarray(buffer)
+
+    return of_saved(square, lambda g, x: 2 * g * x)
+
+
 def working_once():
     def forward(ctx, x):
         ctx.parts = [3.0]
@@ -204,9 +223,10 @@ def working_once():
         (counting(), "differs in a second call with the same inputs"),
         (of_last_backward(), "differs after the backward of an earlier call"),
         (with_buffer(), "depends on another call"),
+        (returning_a_buffer(), "two calls return the same memory: a later one changes output 0"),
         (working_once(), "backward raises in a second backward pass: IndexError: pop from empty"),
     ],
-    ids=["forward", "last", "result", "once"],
+    ids=["forward", "last", "gradient", "result", "once"],
 )
 def test_what_depends_on_another_call_is_found(fn, words):
     name, text = only_failure("repeatable", fn, X)
