@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -226,3 +229,23 @@ def test_a_text_without_a_colon_is_an_argument_of_the_operation():
     with pytest.raises(ArgumentError, match="a description of the inputs, or arguments") as e:
         check_op(pb.exp, "x (n, d)")
     assert 'write a colon after each name: pb.check.check_op(exp, "x: (' in str(e.value)
+
+
+def test_where_compiled_code_ends_python_the_line_and_the_part_are_told(tmp_path):
+    program = tmp_path / "narrow.py"
+    program.write_text(
+        "import faulthandler, os, numpy as np, pullback as pb\n"
+        "pb.check.check_op(pb.sin, np.ones(3))\n"
+        "assert not faulthandler.is_enabled()\n"
+        "@pb.autograd_function\n"
+        "def narrow(ctx, x):\n"
+        "    x.dtype == pb.float32 and os.abort()\n"
+        "    return 2 * x\n"
+        "narrow.backward(lambda ctx, g: 2 * g)\n"
+        "pb.check.check_op(narrow, np.ones(3))\n"
+    )
+    run = subprocess.run([sys.executable, program], capture_output=True, text=True)
+    assert run.returncode
+    assert "Fatal Python error: Aborted" in run.stderr
+    assert 'narrow.py", line 6 in narrow' in run.stderr
+    assert "in the part `dtypes`" in run.stderr

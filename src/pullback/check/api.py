@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import faulthandler
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -230,6 +232,20 @@ def validated(api: str, options: Options) -> Options:
     return dataclasses.replace(options, repair=repair, atol=options.atol or 0)
 
 
+@contextlib.contextmanager
+def _showing_crashes() -> Iterator[None]:
+    """Show where Python was if compiled code ends it, by a segmentation fault for instance."""
+    was_enabled = faulthandler.is_enabled()
+    if not was_enabled:
+        with contextlib.suppress(AttributeError, OSError, RuntimeError, ValueError):  # no stderr
+            faulthandler.enable(all_threads=False)
+    try:
+        yield
+    finally:
+        if not was_enabled:
+            faulthandler.disable()
+
+
 def _judged(
     api: str,
     fn: Callable[..., Any],
@@ -245,7 +261,8 @@ def _judged(
     mode = STATE.get()
     try:
         STATE.set(RECORD)  # whatever the caller's mode: no_grad, inference, anomaly detection
-        with limited(float(options.time_limit), usual, f"{name_of(fn)}: inputs"):
+        what = f"{name_of(fn)}: inputs"
+        with _showing_crashes(), limited(float(options.time_limit), usual, what):
             report = run(options)
     finally:
         STATE.set(mode)

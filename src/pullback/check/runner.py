@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable, Sequence
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,7 @@ from pullback.check.inputs.guessing import CannotGuessError, described_call, gue
 from pullback.check.inputs.shape_text import documented
 from pullback.check.inputs.strategies import is_strategy, search
 from pullback.check.inputs.vary import changed, vary
-from pullback.check.properties import PARTS
+from pullback.check.properties import PARTS, Part
 from pullback.check.report import (
     InapplicableError,
     Options,
@@ -62,7 +63,7 @@ def check(subject: Subject, options: Options, among: Sequence[str] = ()) -> Repo
             result.status, result.reason = Status.SKIPPED, ""
         elif not stopped:
             deadline().show(f"{report.name}: {part.title} ({k + 1} of {len(PARTS)})")
-            result.status, result.reason = part.run(session)
+            result.status, result.reason = _named(part)(part, session)
             if result.status == Status.FAILED and part.name in options.ignore:
                 result.status, result.reason = Status.IGNORED, options.ignore[part.name]
                 if part.name == "first":
@@ -79,6 +80,15 @@ def check(subject: Subject, options: Options, among: Sequence[str] = ()) -> Repo
         titles = ", ".join(part.title for part in late)
         report.unchecked.append(Unchecked(titles, late[0].reason, WAY_OUT))
     return report
+
+
+def _named(part: Part) -> Callable[[Part, Session], tuple[Status, str]]:
+    """Return what runs a part, under its name: where Python dies, its last words have that."""
+
+    def run(part: Part, session: Session) -> tuple[Status, str]:
+        return part.run(session)
+
+    return FunctionType(run.__code__.replace(co_name=f"the part `{part.name}`"), globals())
 
 
 class Runner:
