@@ -23,7 +23,8 @@ from pullback.core.custom.operation import CustomOp
 
 _MOST = 20_000  # objects that are looked at
 # What checks the arguments of its compiled code, and what of it does not.
-_LIBRARIES = {__name__.partition(".")[0], "numpy", "scipy", "torch", "jax"}
+_OWN = __name__.partition(".")[0]
+_LIBRARIES = {_OWN, "numpy", "scipy", "torch", "jax"}
 _CHECKED = (_LIBRARIES | sys.stdlib_module_names) - {"ctypes", "_ctypes"}
 _UNCHECKED: tuple[Any, ...] = (np.ctypeslib, np.lib.stride_tricks.as_strided)
 _OF_C = (types.MethodDescriptorType, types.ClassMethodDescriptorType, types.WrapperDescriptorType)
@@ -92,9 +93,9 @@ def _parts(name: str, value: Any, checked: Collection[str], known: bool) -> Iter
             closed = {n: each for n, cell in cells.items() for each in gc.get_referents(cell)}
             names = {**vars(builtins), **value.__globals__, **closed}
             yield from _named(value.__code__, names, checked)
-    elif isinstance(value, type) and not known:
-        parts = *vars(value).values(), *value.__mro__
-    elif not (holds_numbers(value) or isinstance(value, (type, ModuleType))):
+    elif isinstance(value, type):
+        parts = () if known else (*vars(value).values(), *value.__mro__)
+    elif not (holds_numbers(value) or isinstance(value, ModuleType) or _root(value) == _OWN):
         parts = *gc.get_referents(value), type(value)
     yield from ((name, part) for part in parts if type(part) not in _ATOMS)
 
