@@ -86,6 +86,22 @@ def test_a_rule_without_source_has_no_change():
     assert change(sine, names["rule"], X) == ""
 
 
+def test_what_is_written_to_and_names_that_are_compared_stay():
+    def backward(ctx, g):
+        found = 2 * g.clone()
+        found[:2] = found[:2] * 3
+        return {"x": found}
+
+    assert ".T[" not in change(lambda ctx, x: 2 * x, backward, X)
+
+    def by_name(ctx, g):
+        name = "cosine"
+        return {"x": (3 if name == "cosine" else 2) * g}
+
+    found = change(lambda ctx, x: 2 * x, by_name, X)
+    assert found.count("if name == 'cosine' else") == 2  # before and after
+
+
 # ---- compiled code -------------------------------------------------------------------------------
 class Library:
     """A compiled function as an attribute of an object, as ctypes and f2py have them."""

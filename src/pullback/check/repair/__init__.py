@@ -21,7 +21,7 @@ from pullback.check.deadline import Budget, OutOfTimeError, deadline, limited
 from pullback.check.explain.evidence import Evidence
 from pullback.check.repair.edits import Atom, atoms_of, edits_of, edits_with, made, statement_edits
 from pullback.check.repair.reached import why_untried
-from pullback.check.repair.source import Source, kind_of, quotation, source_of
+from pullback.check.repair.source import Source, kind_of, quotation, source_of, value_of
 from pullback.check.repair.trials import Edit, Needs, Trials
 from pullback.check.report import Cause, quoted
 from pullback.check.session import Session
@@ -126,6 +126,8 @@ class Search:
         is_saver = source is self.trials.saver
         more = _IN_FORWARD if is_saver else 0.0
         for node in nodes:
+            if isinstance(node, ast.Compare) and isinstance(value_of(node.left), str):
+                continue  # a name is no slip
             pairs, seen = [*edits_of(node, source)], getattr(node, "seen", None)
             kind = kind_of(seen.value) if seen else ""
             if kind:

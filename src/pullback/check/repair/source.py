@@ -250,7 +250,10 @@ class Noted:
             return [self.probed(each, source) for each in node]
         if not isinstance(node, ast.AST) or isinstance(node, _LEFT):
             return node
-        fields = {name: self.probed(part, source) for name, part in ast.iter_fields(node)}
+        fields = dict(ast.iter_fields(node))
+        if isinstance(fields.get("ctx"), ast.Store):  # what is written to stays
+            fields.pop("value", None)
+        fields = {name: self.probed(part, source) for name, part in fields.items()}
         changed = rebuilt(node, **fields)
         if not isinstance(node, _NOTED) or not isinstance(
             getattr(node, "ctx", ast.Load()), ast.Load
