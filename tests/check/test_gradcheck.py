@@ -88,6 +88,18 @@ def test_an_operation_in_place_is_checked_on_a_copy():
     assert x.tolist() == [1.0, 2.0]
 
 
+def test_inputs_that_forward_writes_to_are_left_as_they_are():
+    def doubled(ctx, x):
+        x.numpy()[...] *= 2
+        return x * 1
+
+    x = np.array([1.0, 2.0])
+    op = pb.autograd_function(doubled, lambda ctx, g: 2 * g)
+    report = gradcheck(op, x, raise_exception=False)
+    assert "forward changes `x` in place" in report.failures[0].text
+    assert x.tolist() == [1.0, 2.0]
+
+
 def test_the_inputs_are_left_as_they_are():
     x = pb.asarray(np.array([1.0, 2.0])).requires_grad_()
     gradcheck(pb.exp, x)

@@ -132,7 +132,8 @@ class Subject:
         arrays = {i for i, value in enumerate(self.leaves) if isinstance(value, np.ndarray)}
         self._constants = arrays - {*self.tracked} if marked else set[int]()
         self.backend = backend_of(self.leaves[self.tracked[0]])
-        self.arrays = [host(self.leaves[i]) for i in self.tracked]
+        # Copies: forward may write to what it is given, and those are the caller's.
+        self.arrays = [host(self.leaves[i]).copy(order="K") for i in self.tracked]
         self.said: Mapping[str, tuple[str, ...]] = {}  # names of lengths, by argument
         self.base: Subject | None = None  # another call, of which the gradients are right
         # Known after the first run: whether it works in place on a differentiated argument, and
