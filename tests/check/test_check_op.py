@@ -231,6 +231,29 @@ def test_a_text_without_a_colon_is_an_argument_of_the_operation():
     assert 'write a colon after each name: pb.check.check_op(exp, "x: (' in str(e.value)
 
 
+def test_a_description_that_forward_does_not_take_is_not_checked():
+    def forward(ctx, x):
+        if x.shape[0] != 7:
+            raise ValueError("seven are needed")
+        return x * 1
+
+    op = pb.autograd_function(forward, lambda ctx, g: g, name="sevens")
+    report = check_op(op, "x: (n,)", raise_exception=False)
+    assert (report.outcome, report.unchecked[0].why) == (
+        "not checked",
+        "forward does not take what was described: ValueError: seven are needed",
+    )
+    assert check_op(op, np.ones(3), raise_exception=False).outcome == "wrong"
+
+
+@pytest.mark.parametrize(("inputs", "noted"), [("x: (9,) positive", 0), (7, 0), (8, 1)])
+def test_that_an_array_is_sorted_is_noted_where_it_is_no_chance(inputs, noted):
+    op = pb.autograd_function(lambda ctx, x: x.cumsum(0), lambda ctx, g: g)
+    given = np.arange(1.0, 1 + inputs) if isinstance(inputs, int) else inputs
+    report = check_op(op, given, raise_exception=False)
+    assert sum("has the structure sorted" in note for note in report.notes) == noted
+
+
 def test_where_compiled_code_ends_python_the_line_and_the_part_are_told(tmp_path):
     program = tmp_path / "narrow.py"
     program.write_text(

@@ -205,3 +205,15 @@ def test_a_forward_that_never_ends_in_float32_is_stopped_there():
     report = checked(op(forward, backward, once=True), X)
     assert report.outcome == "right"
     assert "forward does not end in float32: it waits for what never holds there" in report.notes
+
+
+def test_whole_numbers_that_no_call_varies_are_named():
+    def banded(x, widths):
+        if widths != (1, 1):
+            raise ValueError("three rows are one on each side")
+        return x * 3.0
+
+    op = of_all_saved(banded, lambda g, x, widths: 3.0 * g)
+    assert checked(op, X, (1, 1)).notes == [
+        "`widths` had one value in all calls: pass others as well"
+    ]

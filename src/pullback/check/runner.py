@@ -38,10 +38,18 @@ from pullback.check.report import (
     Report,
     Status,
     Unchecked,
+    first_line,
     quoted,
 )
 from pullback.check.session import Session
-from pullback.check.subject import BackwardError, Subject, device_key, name_of, parameters_of
+from pullback.check.subject import (
+    BackwardError,
+    ForwardError,
+    Subject,
+    device_key,
+    name_of,
+    parameters_of,
+)
 from pullback.check.values import holds_numbers, host
 from pullback.core.custom import pytree as tree
 from pullback.core.tensor.tensor import box
@@ -49,6 +57,7 @@ from pullback.errors import ArgumentError
 
 # The parts that depend on the values: further sets of inputs run only these.
 OF_VALUES = ("first", "masks")
+_MANY = 8  # numbers that are sorted by chance seldom
 
 
 def check(subject: Subject, options: Options, among: Sequence[str] = ()) -> Report:
@@ -97,7 +106,9 @@ class Runner:
     def __init__(self, fn: Callable[..., Any], options: Options, kwargs: dict[str, Any]) -> None:
         self.fn, self.rest, self.options, self.kwargs = fn, fn, options, kwargs
         if kwargs:  # the function of the remaining arguments
-            given = {k: box(v) if isinstance(v, np.ndarray) else v for k, v in kwargs.items()}
+            given = {
+                k: box(v.copy()) if isinstance(v, np.ndarray) else v for k, v in kwargs.items()
+            }
             rest: Any = functools.partial(fn, **given)
             rest.name, rest.forward = name_of(fn), getattr(fn, "forward", fn)
             self.rest = rest
@@ -106,6 +117,7 @@ class Runner:
         shapes = documented(fn, [p.name for p in self.parameters])
         self.said = {n: tuple(map(str, spec.shape)) for n, spec in shapes.items() if spec.shape}
         self.base: Subject | None = None  # the call whose gradients are right, if they are
+        self.passed = False  # whether the inputs are the user's own
 
     # -- choosing the inputs -------------------------------------------------------------------
     def report(self, inputs: Sequence[Any]) -> Report:
@@ -120,8 +132,14 @@ class Runner:
         if not inputs and not (self.kwargs and needed <= self.kwargs.keys()):
             return self._guessed()
         if len(inputs) == 1 and isinstance(inputs[0], str) and ":" in inputs[0]:
-            drawn = draw_described(self.rest, inputs[0], self.options.seed)
-            return self._described(self._whole(drawn))
+            drawn = self._whole(draw_described(self.rest, inputs[0], self.options.seed))
+            try:
+                Subject(self.fn, drawn.args, drawn.kwargs).run()
+            except ForwardError as error:  # of which the description may be the cause
+                why = f"forward does not take what was described: {first_line(error)}"
+                return self._unchecked(why, "describe other inputs, or pass some")
+            return self._described(drawn)
+        self.passed = True
         return self._varied(self._whole(self._taken(Inputs(tuple(inputs), self.kwargs))))
 
     def _taken(self, given: Inputs) -> Inputs:
@@ -181,7 +199,10 @@ class Runner:
                 why = "the disagreement at the guess does not repeat nearby, or forward is rough"
             else:
                 return report
-        name, hint = name_of(self.fn), hint or f"give inputs: {described_call(self.rest)}"
+        return self._unchecked(why, hint or f"give inputs: {described_call(self.rest)}")
+
+    def _unchecked(self, why: str, hint: str) -> Report:
+        name = name_of(self.fn)
         return Report(name, self.options.seed, unchecked=[Unchecked(f"`{name}`", why, hint)])
 
     def _is_random(self, inputs: Inputs) -> bool:
@@ -226,9 +247,9 @@ class Runner:
         report = check(subject, options, among)
         report.notes[:0] = inputs.notes
         pairs = zip(subject.names, subject.arrays, strict=True)
-        for name, array in () if report.ok or inputs.domains else pairs:
+        for name, array in pairs if self.passed and not (report.ok or inputs.domains) else ():
             word = recognised(array)
-            if word:
+            if word and (word != "sorted" or array.size >= _MANY):
                 shape = ", ".join(map(str, array.shape)) + ("," if array.ndim == 1 else "")
                 report.notes.append(
                     f"`{name}` has the structure {word}: if forward needs that, describe it, so "
@@ -256,7 +277,9 @@ class Runner:
 
     def _vary(self, report: Report, inputs: Inputs) -> None:
         """Report what is wrong at another call; end with the first mistake."""
+        varied = {*inputs.bounded}
         for changes in vary(on_domains(self.fn, inputs.domains), inputs, self.options.seed):
+            varied |= {change.name for change in changes}
             names = self._wrong(changed(inputs, changes))
             if not names:
                 continue
@@ -280,6 +303,11 @@ class Runner:
             first = next(part for part in report.parts if part.name == "first")
             first.status, first.reason = Status.FAILED, ""
             return
+        assert self.base is not None
+        whole = [n.partition("[")[0] for n, v in self.base.settings() if type(v) is int]
+        fixed = dict.fromkeys(name for name in whole if name not in varied)
+        if fixed:
+            report.notes.append(f"{quoted(fixed)} had one value in all calls: pass others as well")
 
     def _wrong(self, inputs: Inputs) -> list[str]:
         """Return the arguments whose gradient is wrong at a call that nobody gave."""

@@ -335,8 +335,9 @@ class _Search:
             f"{problems[specs].rstrip('.')} for {_as_text(specs) or 'no arguments'}. "
             f"Tried {len(problems)}"
         )
-        text = _as_text(specs) if taken else ""
-        return CannotGuessError(why, f"describe them: {described_call(self.fn, text)}")
+        call = described_call(self.fn, _as_text(specs) if taken else "")
+        how = "describe them" if taken else "describe those that forward takes, in this form"
+        return CannotGuessError(why, f"{how}: {call}")
 
 
 def guess(op: Any, seed: int = 0) -> Inputs:
