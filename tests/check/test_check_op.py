@@ -12,6 +12,7 @@ import pullback as pb
 from pullback.check.api import PARTS, check_op
 from pullback.check.inputs.strategies import arguments, tensors
 from pullback.check.report import Status
+from pullback.check.runner import Runner
 from pullback.errors import ArgumentError, GradcheckError
 
 
@@ -272,3 +273,35 @@ def test_where_compiled_code_ends_python_the_line_and_the_part_are_told(tmp_path
     assert "Fatal Python error: Aborted" in run.stderr
     assert 'narrow.py", line 6 in narrow' in run.stderr
     assert "in the part `dtypes`" in run.stderr
+
+
+def test_the_line_of_an_exception_without_a_text_is_told():
+    def forward(ctx, x, y):
+        if len(x) != len(y):
+            raise AssertionError
+        return x * y
+
+    op = pb.autograd_function(forward, lambda ctx, g: (g, g))
+    report = check_op(op, np.ones(3), np.ones(4), raise_exception=False)
+    told = "forward raises: AssertionError: raise AssertionError (line "
+    assert report.failures[0].text.startswith(told)
+    assert report.failures[0].text.endswith(" of test_check_op.py)")
+
+
+def test_arguments_by_name_and_lists_are_refused_with_what_to_write():
+    with pytest.raises(TypeError, match=r'got w=ndarray.\nhint: .* kwargs=\{"w": ...\}'):
+        check_op(dense_with(1), np.ones((2, 3)), w=np.ones((4, 3)))
+    with pytest.raises(ArgumentError, match=r"got float.\nhint: .* np.array\(...\) in place of a"):
+        check_op(dense_with(1), [1.0, 2.0], [3.0, 4.0])
+
+
+def test_after_a_part_on_which_all_depend_failed_no_other_call_is_tried(monkeypatch):
+    def doubled(ctx, x):
+        x.numpy()[...] *= 2
+        return x * 1
+
+    monkeypatch.setattr(Runner, "_vary", lambda *_: pytest.fail("other calls"))
+    report = check_op(
+        pb.autograd_function(doubled, lambda ctx, g: 2 * g), np.ones(3), raise_exception=False
+    )
+    assert [failure.cause.name for failure in report.failures] == ["mutation"]

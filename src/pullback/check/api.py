@@ -48,6 +48,7 @@ def check_op(
     order: int = 1,
     ignore: Mapping[str, str] | None = None,
     repair: bool = True,
+    **others: Any,
 ) -> Report:
     """Check the gradients of an operation, on explicit, described, drawn or guessed inputs.
 
@@ -93,6 +94,8 @@ def check_op(
     repair : bool, default True
         Whether the report seeks a change of the source that makes a wrong gradient right, once it
         is read. `fast` leaves it out.
+    **others
+        Refused: the operation's arguments by name go in `kwargs`.
 
     Returns
     -------
@@ -126,6 +129,12 @@ def check_op(
     """
     __tracebackhide__ = True
     fn = callable_of(op)
+    if others:
+        name, value = next(iter(others.items()))
+        raise ArgumentTypeError(
+            f"check_op: an option by name is required, got {name}={type(value).__name__}.\n"
+            f'hint: arguments of the operation: kwargs={{"{name}": ...}}.'
+        )
 
     def run(options: Options) -> Report:
         return Runner(fn, options, kwargs or {}).report(inputs)

@@ -73,6 +73,7 @@ class Cause:
     name: str  # one of those in docs/gradient-checker.md, such as "factor"
     text: str  # a sentence that names the arguments
     hint: str = ""  # how to fix it
+    vague: bool = False  # whether it may follow from another one
 
 
 @dataclasses.dataclass(repr=False)

@@ -261,6 +261,7 @@ class Runner:
         """Check one set of inputs, and compare derivatives with other settings and values too."""
         report = self._checked(inputs)
         wrong_here = any(failure.part in OF_VALUES for failure in report.failures)
+        wrong_here |= any(part.status == Status.NOT_RUN for part in report.parts)
         options, coarse = self.options, report.precision  # at other calls it may be coarser
         left_out = options.fast or self.surrogate or not options.chooses("first")
         if wrong_here or left_out or "first" in options.ignore or coarse:

@@ -17,6 +17,7 @@ import gc
 import inspect
 import sys
 import sysconfig
+import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -55,7 +56,10 @@ def calling(kind: type[BackwardError | ForwardError]) -> Iterator[None]:
         with deadline().call(), np.errstate(all="ignore"):
             yield
     except Exception as error:
-        raise kind(f"{type(error).__name__}: {error}") from error
+        text = str(error)
+        if not text and (lines := traceback.extract_tb(error.__traceback__)):
+            text = f"{lines[-1].line} (line {lines[-1].lineno} of {Path(lines[-1].filename).name})"
+        raise kind(f"{type(error).__name__}: {text}") from error
 
 
 @dataclasses.dataclass
@@ -156,11 +160,13 @@ class Subject:
             and host(value).dtype.kind in "fc"
         ]
         if not found:
-            kinds = ", ".join(map(_described, self.leaves)) or "nothing"
+            kinds = ", ".join(dict.fromkeys(map(_described, self.leaves))) or "nothing"
+            lists = any(isinstance(value, list) for value in self.call[0])
+            of_library = "pb.asarray(t), or t.numpy(), in place of a tensor t of another library"
+            how = "np.array(...) in place of a list" if lists else of_library
             raise ArgumentError(
                 f"{self.name}: at least one floating or complex array to differentiate is "
-                f"required, got {kinds}.\nhint: pass arrays of dtype float64, and pb.asarray(t), "
-                "or t.numpy(), in place of a tensor t of another library."
+                f"required, got {kinds}.\nhint: pass arrays of dtype float64: {how}."
             )
         return [i for i in found if getattr(self.leaves[i], "requires_grad", False)] or found
 

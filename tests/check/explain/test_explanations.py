@@ -180,3 +180,18 @@ def test_a_search_that_fails_loses_no_wrong_gradient(monkeypatch):
     (failure,) = report.failures
     assert failure.cause.text.startswith("the gradient of `x` is wrong")
     assert "the checker's mistake: IndexError('of the checker')" in failure.cause.hint
+
+
+def test_a_vague_cause_comes_after_a_sure_one_from_which_it_may_follow():
+    def forward(ctx, x, y):
+        ctx.save_for_backward(x, y)
+        return pb.sin(x * y).sum() + y
+
+    def backward(ctx, g):
+        x, y = ctx.saved_tensors
+        return {"x": g.sum() * y * pb.exp(x), "y": -g - g.sum() * x * pb.cos(x * y)}
+
+    op = pb.autograd_function(forward, backward)
+    report = check_op(op, X, W, raise_exception=False, repair=False)
+    assert [(f.argument, f.cause.vague) for f in report.failures] == [("y", False), ("x", True)]
+    assert report.failures[1].cause.hint == "it may follow from what is said first"

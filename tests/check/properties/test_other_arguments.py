@@ -296,7 +296,7 @@ works = "forward works with axis 0 of `x` of length"
         (op(correlate, correlate_backward, once=True), [8, 3], ""),
         (lambda x: copied(x, 4), [4], f"{works} 5, but backward raises"),
         (of_saved(lambda x: (x * x).sum(), two_at_least), [3], f"{works} 1, but backward raises"),
-        (added, [(4, 3), (4, 3)], "forward works with `x` of shape (1, 3), which forward"),
+        (added, [(4, 3), (4, 3)], ""),
     ],
     ids=["filter", "setting", "too few", "broadcast"],
 )

@@ -185,6 +185,14 @@ def overflowing(g, x):
     return g * (-x).exp() / (1 + (-x).exp()) ** 2
 
 
+def test_a_forward_in_float32_for_every_dtype_has_no_other_dtypes():
+    fn = of_saved(lambda x: (x.float() * 1.7).to(x.dtype), lambda g, x: 1.7 * g)
+    result, _ = ran("dtypes", fn, np.array([0.3, 1.2]))
+    assert result.text == (
+        "not applicable: forward has no more than float32's precision, whatever it is given"
+    )
+
+
 @pytest.mark.parametrize(
     ("fn", "x", "cause", "words"),
     [

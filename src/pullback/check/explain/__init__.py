@@ -7,6 +7,7 @@ returns a `Cause` if the numbers confirm it, else None. The first confirmed one 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -71,11 +72,17 @@ _SLOW = {calls.size, calls.dependence}  # left out of the fast check
 
 
 def diagnose(evidence: Evidence, wrong: Sequence[int]) -> list[tuple[int, Cause]]:
-    """Return the cause for each argument whose gradient is wrong; one of several is said once."""
+    """Return the cause for each argument whose gradient is wrong; one of several is said once.
+
+    Vague ones come last: they may follow from the others.
+    """
     found: dict[Cause, int] = {}
     for i in wrong:
         found.setdefault(cause_of(evidence, i), i)
-    return [(i, cause) for cause, i in found.items()]
+    told = sorted(found.items(), key=lambda pair: pair[0].vague)
+    sure = not told[0][0].vague if told else False
+    hint = "it may follow from what is said first"
+    return [(i, replace(c, hint=hint) if sure and c.vague else c) for c, i in told]
 
 
 def cause_of(e: Evidence, i: int) -> Cause:
@@ -88,7 +95,8 @@ def cause_of(e: Evidence, i: int) -> Cause:
             if cause is not None:
                 return cause
     wrong = f"wrong at {int(e.wrong[i].sum())} of {e.wrong[i].size} elements"
-    return Cause("formula", f"the gradient of `{e.names[i]}` is {wrong}, in no pattern known")
+    text = f"the gradient of `{e.names[i]}` is {wrong}, in no pattern known"
+    return Cause("formula", text, vague=True)
 
 
 def cause_of_exception(error: BackwardError | ForwardError) -> Cause:

@@ -158,4 +158,5 @@ def dependence(e: Evidence, i: int) -> Cause | None:
     if not ignored and not bad:
         return None
     text = f"a term is missing from `{e.names[i]}` (or wrong): it does not change as it should with"
-    return Cause("missing-term", f"{text} {quoted(dict.fromkeys(ignored or bad))}", _PLACES)
+    text += f" {quoted(dict.fromkeys(ignored or bad))}"
+    return Cause("missing-term", text, _PLACES, vague=True)

@@ -127,8 +127,8 @@ def _equals(session: Session, variant: Variant) -> None:
 def _agrees(session: Session, situation: Situation) -> None:
     """Compare the gradients of one call with differences, and report those that are wrong.
 
-    What backward raises is loud, but for a gradient of another shape than its argument: that counts
-    where it is explained, unless the rule is meant for the shape of the user's.
+    What backward raises is loud, and noted for a size alone. A gradient of another shape than its
+    argument counts where it is explained, unless the rule is meant for the shape of the user's.
     """
     other, when, cause, hint, explained = situation
     try:
@@ -138,7 +138,7 @@ def _agrees(session: Session, situation: Situation) -> None:
         unfit = came is not None and came not in [a.shape for a in session.arrays]
         if unfit and explained and not session.options.guessed:
             session.fail(cause_of_exception(error), situation=when)
-        else:
+        elif explained:
             session.note(f"forward works {when}, but backward raises: {first_line(error)}")
         return
     if wrong:
