@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import faulthandler
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -241,20 +241,6 @@ def validated(api: str, options: Options) -> Options:
     return dataclasses.replace(options, repair=repair, atol=options.atol or 0)
 
 
-@contextlib.contextmanager
-def _showing_crashes() -> Iterator[None]:
-    """Show where Python was if compiled code ends it, by a segmentation fault for instance."""
-    was_enabled = faulthandler.is_enabled()
-    if not was_enabled:
-        with contextlib.suppress(AttributeError, OSError, RuntimeError, ValueError):  # no stderr
-            faulthandler.enable(all_threads=False)
-    try:
-        yield
-    finally:
-        if not was_enabled:
-            faulthandler.disable()
-
-
 def _judged(
     api: str,
     fn: Callable[..., Any],
@@ -270,8 +256,12 @@ def _judged(
     mode = STATE.get()
     try:
         STATE.set(RECORD)  # whatever the caller's mode: no_grad, inference, anomaly detection
-        what = f"{name_of(fn)}: inputs"
-        with _showing_crashes(), limited(float(options.time_limit), usual, what):
+        with contextlib.ExitStack() as inside:
+            inside.enter_context(limited(options.time_limit, usual, f"{name_of(fn)}: inputs"))
+            if not faulthandler.is_enabled():  # where compiled code ends Python, it says where
+                inside.callback(faulthandler.disable)
+                with contextlib.suppress(AttributeError, OSError, RuntimeError, ValueError):
+                    faulthandler.enable(all_threads=False)  # if there is a standard error
             report = run(options)
     finally:
         STATE.set(mode)

@@ -68,11 +68,6 @@ def discover(target: str) -> Discovery:
     Those with a forward and a backward that are defined there, each once, in the order of
     definition; or what is named after a colon: an operation, a function, or a class that holds
     some. `ArgumentError` is raised if what the target itself names is not there, or holds none.
-
-    Examples
-    --------
-    >>> discover("pullback:sin").operations[0].id
-    'pullback:sin'
     """
     source, name = split(target)
     found, is_folder = Discovery(), os.path.isdir(source)

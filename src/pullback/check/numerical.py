@@ -137,13 +137,6 @@ def slope(line: Curve, scales: Sequence[float], eps: float) -> Slope:
     Of the steps that are tried, each output's derivative is taken from the one that leaves least
     doubt. A smooth one at a step that spans a kink, as a smaller step shows, does not count. Length
     scales of the function are given with the most likely first, and the outputs' rounding unit.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> found = slope(lambda t: np.array([np.sin(t), abs(t)]), [1.0], 2.2e-16)
-    >>> found.low.round(6).tolist(), found.high.round(6).tolist(), found.kink.tolist()
-    ([1.0, -1.0], [1.0, 1.0], [False, True])
     """
     center = line(0.0)
     assert center is not None

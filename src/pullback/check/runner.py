@@ -181,28 +181,26 @@ class Runner:
 
     def _guessed(self) -> Report:
         """Check guessed inputs; a mistake counts if it repeats nearby."""
-        why = hint = ""
         try:
             with deadline().leaving_out():
                 inputs = self._whole(guess(self.rest, self.options.seed))
         except CannotGuessError as error:
-            why, hint = error.why, error.hint
+            return self._unchecked(error.why, error.hint)
         except OutOfTimeError:
-            why = f"while its inputs were guessed, {deadline().reason()}"
-        else:
-            self.options = dataclasses.replace(self.options, guessed=True)
-            report = self._described(inputs)
-            plain = any(f.part == "first" and not f.situation for f in report.failures)
-            if report.failures and self._is_random(inputs):
-                why = "forward draws random numbers where it is given no seed or generator"
-            elif plain and not self._wrong(inputs):
-                why = "the disagreement at the guess does not repeat nearby, or forward is rough"
-            else:
-                return report
-        return self._unchecked(why, hint or f"give inputs: {described_call(self.rest)}")
+            return self._unchecked(f"while its inputs were guessed, {deadline().reason()}")
+        self.options = dataclasses.replace(self.options, guessed=True)
+        report = self._described(inputs)
+        plain = any(f.part == "first" and not f.situation for f in report.failures)
+        if report.failures and self._is_random(inputs):
+            why = "forward draws random numbers where it is given no seed or generator"
+            return self._unchecked(why)
+        if plain and not self._wrong(inputs):
+            why = "the disagreement at the guess does not repeat nearby, or forward is rough"
+            return self._unchecked(why)
+        return report
 
-    def _unchecked(self, why: str, hint: str) -> Report:
-        name = name_of(self.fn)
+    def _unchecked(self, why: str, hint: str = "") -> Report:
+        name, hint = name_of(self.fn), hint or f"give inputs: {described_call(self.rest)}"
         return Report(name, self.options.seed, unchecked=[Unchecked(f"`{name}`", why, hint)])
 
     def _is_random(self, inputs: Inputs) -> bool:

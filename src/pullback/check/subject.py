@@ -161,12 +161,10 @@ class Subject:
         ]
         if not found:
             kinds = ", ".join(dict.fromkeys(map(_described, self.leaves))) or "nothing"
-            lists = any(isinstance(value, list) for value in self.call[0])
-            of_library = "pb.asarray(t), or t.numpy(), in place of a tensor t of another library"
-            how = "np.array(...) in place of a list" if lists else of_library
             raise ArgumentError(
                 f"{self.name}: at least one floating or complex array to differentiate is "
-                f"required, got {kinds}.\nhint: pass arrays of dtype float64: {how}."
+                f"required, got {kinds}.\nhint: pass arrays of dtype float64: np.array(...) of a "
+                "list, pb.asarray(t), or t.numpy(), in place of a tensor t of another library."
             )
         return [i for i in found if getattr(self.leaves[i], "requires_grad", False)] or found
 

@@ -223,7 +223,10 @@ def working_once():
         (counting(), "differs in a second call with the same inputs"),
         (of_last_backward(), "differs after the backward of an earlier call"),
         (with_buffer(), "depends on another call"),
-        (returning_a_buffer(), "two calls return the same memory: a later one changes output 0"),
+        (
+            returning_a_buffer(),
+            "output 0 is changed by a later call: two calls return the same memory",
+        ),
         (working_once(), "backward raises in a second backward pass: IndexError: pop from empty"),
     ],
     ids=["forward", "last", "gradient", "result", "once"],

@@ -80,9 +80,9 @@ def diagnose(evidence: Evidence, wrong: Sequence[int]) -> list[tuple[int, Cause]
     for i in wrong:
         found.setdefault(cause_of(evidence, i), i)
     told = sorted(found.items(), key=lambda pair: pair[0].vague)
-    sure = not told[0][0].vague if told else False
+    follows = [c.vague and not told[0][0].vague for c, _ in told]
     hint = "it may follow from what is said first"
-    return [(i, replace(c, hint=hint) if sure and c.vague else c) for c, i in told]
+    return [(i, replace(c, hint=hint) if f else c) for (c, i), f in zip(told, follows, strict=True)]
 
 
 def cause_of(e: Evidence, i: int) -> Cause:

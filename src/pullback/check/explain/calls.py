@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from pullback.check.deadline import ends
-from pullback.check.explain.candidates import multiple, multiples, rearranged
+from pullback.check.explain.candidates import PLACES, multiple, multiples, rearranged
 from pullback.check.explain.evidence import Evidence
 from pullback.check.report import Cause, quoted
 from pullback.check.sizes import SIZE, describe_axes, symbols, with_other_length
@@ -23,7 +23,6 @@ from pullback.check.subject import BackwardError, ForwardError, Subject
 from pullback.check.values import Array
 
 _MOST = 80  # other calls that are tried for one argument
-_PLACES = "differentiate every place where forward uses it"
 _TURNED = "a kernel that is not flipped, a matrix not transposed, an order not inverted?"
 _IGNORED = "does backward use it?"
 _CHANGED = "changed before it is used, or saved in its place?"
@@ -159,4 +158,4 @@ def dependence(e: Evidence, i: int) -> Cause | None:
         return None
     text = f"a term is missing from `{e.names[i]}` (or wrong): it does not change as it should with"
     text += f" {quoted(dict.fromkeys(ignored or bad))}"
-    return Cause("missing-term", text, _PLACES, vague=True)
+    return Cause("missing-term", text, PLACES, vague=True)

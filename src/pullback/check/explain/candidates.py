@@ -24,7 +24,7 @@ _FARTHEST = 6  # places by which values are moved
 _ADJOINT = "multiply by W.T, run a scan from the end, put values back in the inverse order"
 _HOLOMORPHIC = "the gradient of a holomorphic function is grad_output * f'(z).conj()"
 _STEP = "the derivative of one step is left out, or counted twice?"
-_PLACES = "differentiate every place where forward uses it"
+PLACES = "differentiate every place where forward uses it"
 _CONSTANT = "a mean or sum that is not differentiated, or whose derivative has the wrong sign?"
 _ADD_UP = "an index is repeated? Add up with np.add.at: `x[index] += v` keeps one of several"
 
@@ -279,4 +279,4 @@ def terms(e: Evidence, i: int, look: Evidence) -> Candidates:
             words = f"({words})" if " " in words else words
             text = f"the term {_times(c, f'grad_output {sign} {words}')} is missing from {name}"
             text += " (or its opposite is too many)" if c < 0 else ""
-            yield right - c * g * q**power, Cause("missing-term", text, _PLACES)
+            yield right - c * g * q**power, Cause("missing-term", text, PLACES)

@@ -93,14 +93,7 @@ def results_of(fn: Callable[..., Any], inputs: Inputs) -> list[Array]:
 
 
 def format_inputs(inputs: Inputs, parameters: Sequence[Any] = (), *, values: bool = False) -> str:
-    """Return the arguments of a call in one line: arrays by shape or values, others by repr.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> format_inputs(Inputs((np.zeros((2, 3)), 0.5), {"dim": 0}))
-    'input 0 (2, 3), input 1 0.5, dim 0'
-    """
+    """Return the arguments of a call in one line: arrays by shape or values, others by repr."""
     names = [p.name for p in parameters if p.kind in _POSITIONAL][: len(inputs.args)]
     names += [f"input {i}" for i in range(len(names), len(inputs.args))]
     pairs = [*zip(names, inputs.args, strict=True), *inputs.kwargs.items()]

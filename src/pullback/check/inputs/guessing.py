@@ -206,15 +206,7 @@ def described_call(op: Any, text: str = "") -> str:
 
 
 def suggestion(op: Any) -> str:
-    """Return a first description of the inputs of an operation, to be edited.
-
-    Examples
-    --------
-    >>> def attend(query, keys, dim: int, eps=1e-6):
-    ...     ...
-    >>> suggestion(attend)
-    'query: (n, d), keys: (n, d), dim: 2'
-    """
+    """Return a first description of the inputs of an operation, to be edited."""
     fn = callable_of(op)
     choices = _choices_of(fn, Reading(fn))
     first = tuple(itertools.chain.from_iterable(some[0] for some in choices))
@@ -343,19 +335,7 @@ class _Search:
 def guess(op: Any, seed: int = 0) -> Inputs:
     """Return inputs of an operation, guessed from its signature and source.
 
-    Raises
-    ------
-    CannotGuessError
-        If forward accepts nothing that was tried; says how to describe inputs.
-    ArgumentError
-        If the operation has no signature.
-
-    Examples
-    --------
-    >>> import pullback as pb
-    >>> def linear(input, weight, bias):
-    ...     return input @ weight.T + bias
-    >>> [tuple(a.shape) for a in guess(linear).args]
-    [(4, 3), (2, 3), (2,)]
+    `CannotGuessError` is raised if forward accepts nothing that was tried, and `ArgumentError` if
+    the operation has no signature.
     """
     return _Search(op, seed).answer()

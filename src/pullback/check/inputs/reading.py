@@ -65,20 +65,7 @@ TAKES = (
 
 
 class Reading:
-    """What forward and backward say of the arguments, by name.
-
-    Examples
-    --------
-    >>> import pullback as pb
-    >>> def forward(ctx, x, ids, f, rates):
-    ...     up, down = rates.numpy()
-    ...     return pb.asarray(np.bincount(ids, f(x.numpy()[:, 0]) * up / down))
-    >>> found = Reading(pb.autograd_function(forward, lambda ctx, g: {"x": g}, name="binned"))
-    >>> sorted(found.of("index")), found.shapes
-    (['ids'], {'rates': ('2',)})
-    >>> sorted(found.of("left out"))
-    ['f', 'ids', 'rates']
-    """
+    """What forward and backward say of the arguments, by name."""
 
     def __init__(self, fn: Any) -> None:
         # How each is used, by hints too; of those that are missing nothing is known.

@@ -135,7 +135,7 @@ def _references(session: Session) -> list[tuple[str, weakref.ref[Any]]]:
 
 
 # -- again -----------------------------------------------------------------------------------------
-def repeatable(session: Session) -> Iterator[Variant | Cause]:
+def repeatable(session: Session) -> Iterator[Variant]:
     """Repeat a backward pass and a call, and call the function between the passes of another."""
     call, arrays = session.subject.run, session.arrays
     run = call(copies(arrays))
@@ -162,10 +162,8 @@ def repeatable(session: Session) -> Iterator[Variant | Cause]:
         other = call(copies(others))
         other_seeds = session.seeds("another point", other.values())
         alone = other.gradients(other_seeds)
-        for k, (out, value) in enumerate(zip(run.outputs, values, strict=True)):
-            if host(out).tobytes() != value.tobytes():
-                text = f"two calls return the same memory: a later one changes output {k} of a call"
-                yield Cause("state", text, "return a copy, not a buffer that is used again")
+        when, own = "by a later call: two calls return the same memory", "return a copy of a buffer"
+        yield Variant(when, run.values, values, "state", own, outs, "is changed")
         one, two = call(copies(arrays)), call(copies(others))
         when = "when another call comes between its forward and its backward"
         yield same(when, partial(one.gradients, seeds), once)

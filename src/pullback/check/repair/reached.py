@@ -22,17 +22,15 @@ from pullback.check.values import holds_numbers
 from pullback.core.custom.operation import CustomOp
 
 _MOST = 20_000  # objects that are looked at
-# What checks the arguments of its compiled code, and what of it does not.
 _OWN = __name__.partition(".")[0]
-_LIBRARIES = {_OWN, "numpy", "scipy", "torch", "jax"}
-_CHECKED = (_LIBRARIES | sys.stdlib_module_names) - {"ctypes", "_ctypes"}
+# What checks the arguments of its compiled code, and what of it does not.
+_LIBRARIES = {_OWN, "numpy", "scipy", "torch", "jax", *sys.stdlib_module_names}
+_CHECKED = _LIBRARIES - {"ctypes", "_ctypes"}
 _UNCHECKED: tuple[Any, ...] = (np.ctypeslib, np.lib.stride_tricks.as_strided)
 _OF_C = (types.MethodDescriptorType, types.ClassMethodDescriptorType, types.WrapperDescriptorType)
 _CAPSULE = type(datetime.datetime_CAPI)  # which nothing can call
 _BUILT_IN = (*vars(builtins).values(), *vars(types).values(), _CAPSULE)
 _ATOMS = (bool, int, float, complex, str, bytes, type(None))
-
-Named = Iterable[tuple[str, Any]]  # values, and the names by which they were reached
 
 
 def is_library(value: Any) -> bool:
@@ -40,13 +38,12 @@ def is_library(value: Any) -> bool:
     return isinstance(value, ModuleType) and _root(value) in _CHECKED
 
 
-def why_untried(named: Named, library: str) -> str:
+def why_untried(waiting: list[tuple[str, Any]], library: str) -> str:
     """Return why nothing that these values reach may be run changed; empty if it may.
 
-    Arrays are those of a `library`, which checks its arguments too.
+    They come with their names. Arrays are those of a `library`, which checks its arguments too.
     """
     checked, seen = {*_CHECKED, library}, dict[int, Any]()  # which keeps what was made on the way
-    waiting = [*named]
     for name, value in waiting:  # which grows
         if id(value) in seen:
             continue
@@ -64,19 +61,17 @@ def why_untried(named: Named, library: str) -> str:
 def _root(value: Any) -> str:
     """Return the package of a function, a class or a module, or of the class of a value."""
     if isinstance(value, FunctionType):  # whatever it says that it wraps
-        return _root_of(value.__globals__.get("__name__"))
-    if isinstance(value, ModuleType):
-        return _root_of(value.__name__)
-    if isinstance(value, BuiltinFunctionType) and not value.__module__:
-        value = value.__self__
-    if isinstance(value, _OF_C):
-        value = value.__objclass__
-    owner = value if isinstance(value, (type, BuiltinFunctionType)) else type(value)
-    root = _root_of(owner.__module__)  # for which compiled classes without one have "builtins"
-    return root if root != "builtins" or any(owner is each for each in _BUILT_IN) else ""
-
-
-def _root_of(module: Any) -> str:
+        module = value.__globals__.get("__name__")
+    elif isinstance(value, ModuleType):
+        module = value.__name__
+    else:
+        if isinstance(value, BuiltinFunctionType) and not value.__module__:
+            value = value.__self__
+        owner = value.__objclass__ if isinstance(value, _OF_C) else value
+        owner = owner if isinstance(owner, (type, BuiltinFunctionType)) else type(owner)
+        module = owner.__module__  # for which compiled classes without one have "builtins"
+        if module == "builtins" and not any(owner is each for each in _BUILT_IN):
+            return ""
     return str(module).partition(".")[0]
 
 
@@ -86,11 +81,11 @@ def _parts(name: str, value: Any, checked: Collection[str], known: bool) -> Iter
     if isinstance(value, CustomOp):
         parts = value.forward, value.setup_context, value.given_rule
     elif isinstance(value, FunctionType):
-        cells = dict(zip(value.__code__.co_freevars, value.__closure__ or (), strict=True))
-        yield from cells.items()
+        cells = zip(value.__code__.co_freevars, value.__closure__ or (), strict=True)
+        closed = {n: each for n, cell in cells for each in gc.get_referents(cell)}
+        yield from closed.items()
         parts = value.__defaults__, value.__kwdefaults__, vars(value)
         if not known:
-            closed = {n: each for n, cell in cells.items() for each in gc.get_referents(cell)}
             names = {**vars(builtins), **value.__globals__, **closed}
             yield from _named(value.__code__, names, checked)
     elif isinstance(value, type):
