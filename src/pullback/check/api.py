@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 import faulthandler
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Never
 
 import numpy as np
 
@@ -48,7 +48,7 @@ def check_op(
     order: int = 1,
     ignore: Mapping[str, str] | None = None,
     repair: bool = True,
-    **others: Any,
+    **others: Never,
 ) -> Report:
     """Check the gradients of an operation, on explicit, described, drawn or guessed inputs.
 
