@@ -89,6 +89,23 @@ def test_flatten_sorts_keys_and_comes_back():
     assert flatten(())[0].shape == (0,)
 
 
+@pytest.mark.parametrize("optimize", [sgd, rmsprop, adam])
+def test_flatten_and_optimizers_keep_the_order_of_a_dicts_keys(optimize):
+    params = {"w": onp.ones(2), "b": [{"z": 1.0, "a": onp.ones(1)}]}
+    seen = []
+
+    def gradient(p, i):
+        seen.append(p)
+        return {"b": [{"a": p["b"][0]["a"], "z": 1.0}], "w": p["w"]}  # in another order
+
+    vector, unflatten = flatten(params)
+    seen.append(unflatten(vector))
+    seen.append(optimize(gradient, params, lambda p, i, g: seen.extend([p, g]), num_iters=1))
+    seen.append(vspace(params).zeros())
+    assert [(*p, *p["b"][0]) for p in seen] == [("w", "b", "z", "a")] * 6
+    assert hash(vspace(params)) == hash(vspace({key: params[key] for key in sorted(params)}))
+
+
 @pytest.mark.parametrize(
     ("optimize", "expected"),
     [

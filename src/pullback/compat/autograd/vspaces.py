@@ -31,8 +31,10 @@ class VSpace:
     """
 
     def __init__(self, value: Any) -> None:
-        found, self._structure = flatten(_sorted(value))
-        self.leaves = [getval(leaf) for leaf in found]
+        found, self._structure = flatten(value)
+        # A vector has the leaves sorted by key; a container keeps its own order.
+        self._order = self.leaves_of(unflatten(self._structure, range(len(found))))
+        self.leaves = [getval(found[i]) for i in self._order]
 
     @property
     def size(self) -> int:
@@ -98,8 +100,9 @@ class VSpace:
         return [*leaves(_sorted(value))]
 
     def with_leaves(self, values: Sequence[Any]) -> Any:
-        """Return the vector of these numbers and arrays."""
-        return unflatten(self._structure, values)
+        """Return the vector of these numbers and arrays, dicts in the order of the space's."""
+        items = dict(zip(self._order, values, strict=True))
+        return unflatten(self._structure, [items[i] for i in range(len(items))])
 
     def _map(self, f: Callable[..., Any], *values: Any) -> Any:
         columns = zip(*map(self.leaves_of, values), strict=True)
@@ -120,7 +123,7 @@ class VSpace:
         return isinstance(other, VSpace) and self._described() == other._described()
 
     def __hash__(self) -> int:
-        return hash(repr(self))
+        return hash(f"{_sorted(self._described())}")
 
     def __repr__(self) -> str:
         return f"VSpace({self._described()})"

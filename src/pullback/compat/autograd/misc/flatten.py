@@ -15,11 +15,13 @@ __all__ = ["flatten", "flatten_func"]
 def flatten(value: Any) -> tuple[Any, Callable[[Any], Any]]:
     """Return the numbers in nested lists, tuples and dicts as a vector, and the way back.
 
+    The vector has the items of a dict sorted by key; what comes back has them in their order.
+
     Examples
     --------
     >>> vector, unflatten = flatten({"b": np.ones(2), "a": 3.0})
     >>> vector, unflatten(vector * 2)
-    (array([3., 1., 1.]), {'a': np.float64(6.0), 'b': array([2., 2.])})
+    (array([3., 1., 1.]), {'b': array([2., 2.]), 'a': np.float64(6.0)})
     """
     space = VSpace(value)
     shapes = [(np.shape(leaf), np.size(leaf), np.iscomplexobj(leaf)) for leaf in space.leaves]
