@@ -330,6 +330,20 @@ def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
     warnings.warn(message, category, stacklevel=1 + _depth_of_user()[1])
 
 
+def at_user_line(function: Callable[..., Any], /, *args: Any, **settings: Any) -> Any:
+    """Call a function of another library, whose warnings of its call then show the user's line.
+
+    They show the line of the frame that called it: this one has the user's file and line.
+    """
+    frame, _ = _depth_of_user()
+    if frame is None:
+        return function(*args, **settings)
+    source = "\n" * (frame.f_lineno - 1) + "function(*args, **settings)"
+    code = compile(source, frame.f_code.co_filename, "eval")
+    names = {"function": function, "args": args, "settings": settings}
+    return eval(code, frame.f_globals, names)
+
+
 def user_line() -> tuple[str, int] | None:
     """Return the file and the number of that line."""
     frame, _ = _depth_of_user()

@@ -368,6 +368,23 @@ def test_an_array_times_a_list_in_a_transform_names_stack(transform):
         call()
 
 
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda w: np.sum(np.ones(2) * w),
+        lambda w: np.sum((w - np.ones(2)) ** 2),
+        lambda w: w.sum(),
+        lambda w: np.exp(w).sum(),
+    ],
+)
+def test_a_list_as_argument_of_a_transform_names_np_array(f):
+    with pytest.raises((GraphError, TypeError, AttributeError)) as caught:
+        pb.grad(f)([1.0, 2.0])
+    assert "sizes" not in str(caught.value)
+    note = "argument 0 of <lambda> is a list of numbers: write np.array([1.0, 2.0]) for a vector"
+    assert caught.value.__notes__ == [f"hint: {note}"]
+
+
 def test_dir_of_a_tensor_lists_no_name_that_is_absent():
     assert not {*ABSENT} & {*dir(pb.tensor([1.0]))}
     assert {"shape", "backward", "clamp"} < {*dir(pb.tensor([1.0]))}

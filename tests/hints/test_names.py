@@ -22,7 +22,15 @@ def typed(expression):
     if expression.isidentifier():
         return getattr(pb, expression)
     w, b = (pb.ones(shape, requires_grad=True) for shape in ((3, 2), (3,)))
-    known = {"pb": pb, "np": np, "anp": anp, "autograd": autograd, "w": w, "b": b}
+    known = {
+        "f": lambda x: (x - 2.0) ** 2,
+        "pb": pb,
+        "np": np,
+        "anp": anp,
+        "autograd": autograd,
+        "w": w,
+        "b": b,
+    }
     return eval(re.sub(r"\btorch\.", "pb.", expression), known)
 
 

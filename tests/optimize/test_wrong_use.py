@@ -4,6 +4,7 @@ import re
 
 import numpy as np
 import pytest
+from scipy import optimize
 
 import pullback as pb
 from pullback.optimize import least_squares, minimize, root
@@ -26,7 +27,11 @@ def equal(fun, **rest):
 RESULTS = {
     "nothing": (lambda x: None, TypeError, "minimize: a result of .* required, got None"),
     "text": (lambda x: "a", TypeError, "must be a Tensor, got str"),
-    "a pair": (lambda x: (x.sum(), x), TypeError, "must be a Tensor, got tuple"),
+    "a pair": (
+        lambda x: (x.sum(), x),
+        TypeError,
+        "the value alone required.*place of pb.value_and",
+    ),
     "several": (lambda x: x * x, RuntimeError, r"minimize: a scalar result .* got shape \(2,\)"),
     "complex": (lambda x: (x * 1j).sum(), TypeError, "real floating-point result .* complex128"),
     "nan": (lambda x: float("nan"), ValueError, "a finite value of .* at x0 required, got nan"),
@@ -82,7 +87,34 @@ def test_an_integer_beside_floats_warns_that_it_stays():
 def test_a_list_for_a_vector_is_explained():
     with pytest.raises(TypeError) as raised:
         minimize(square, [1.0, 2.0])
-    assert "write np.array(x0) for a vector" in raised.value.__notes__[0]
+    note = "hint: argument 0 of square is a list of numbers: write np.array([1.0, 2.0])"
+    assert note in raised.value.__notes__[0]
+
+
+@pytest.mark.parametrize(
+    ("call", "method", "near"),
+    [
+        (minimize, "LBFGS", "L-BFGS-B"),
+        (minimize, "trust_exact", "trust-exact"),
+        (root, "hybrid", "hybr"),
+    ],
+)
+def test_a_misspelt_method_names_the_nearest(call, method, near):
+    with pytest.raises(ValueError, match=f"Unknown solver {method}") as raised:
+        call(square if call is minimize else lambda x: x, TWO, method=method)
+    assert raised.value.__notes__ == [f"hint: did you mean '{near}'?"]
+
+
+def test_scipys_warnings_show_the_line_of_the_user():
+    calls = {
+        "cannot handle bounds": lambda: minimize(square, TWO, method="BFGS", bounds=[(0, 1)] * 2),
+        "Unknown solver options: maxit": lambda: minimize(square, TWO, options={"maxit": 3}),
+        "Unknown solver options: tol": lambda: root(lambda x: x - 1, TWO, options={"tol": 3}),
+    }
+    for text, call in calls.items():
+        with pytest.warns(Warning, match=text) as caught:
+            call()
+        assert [warning.filename for warning in caught] == [__file__]
 
 
 P = {"a": np.zeros(3), "n": 2}
@@ -93,6 +125,7 @@ BOUNDS = {
     "of text": ({"a": ("x", 2)}, "required in bounds['a'], got 'x'"),
     "of what stays": ({"n": (0, 1)}, "None required in bounds['n'], which stays"),
     "too few": ([(0, 1)] * 2, "in a dict of a, n required as bounds, got a list of 2"),
+    "for nothing": ([], "in a dict of a, n required as bounds, got a list of 0"),
     "a number": (5, "in a dict of a, n required as bounds, got int"),
 }
 
@@ -111,8 +144,27 @@ CALLS = {
     "unknown method": (lambda: minimize(square, TWO, method="no"), ValueError, "Unknown solver"),
     "no callback": (lambda: minimize(square, TWO, callback=3), TypeError, "required as callback"),
     "pairs for another size": (
-        lambda: minimize(square, np.zeros(3), bounds=[(0, 1)]),
-        *(ValueError, r"a pair \(low, high\) required in bounds"),
+        lambda: minimize(square, np.zeros(4), bounds=[(0, 1)] * 3),
+        *(ValueError, r"4 pairs \(low, high\) required in bounds, one for each .* of x0, got 3"),
+    ),
+    "two pairs": (
+        lambda: minimize(square, np.zeros(4), bounds=[(0, 1)] * 2),
+        *(ValueError, r"4 pairs \(low, high\) required in bounds"),
+    ),
+    "Bounds for another size": (
+        lambda: minimize(square, np.zeros(4), bounds=optimize.Bounds([0] * 3, 1)),
+        *(ValueError, r"numbers of the shape \(4,\)"),
+    ),
+    "a gradient": (lambda: minimize(square, TWO, jac=True), TypeError, "no jac .* filled in"),
+    "a Hessian": (
+        lambda: minimize(square, TWO, hess=pb.hessian(square)),
+        *(TypeError, "minimize: no hess required, .*leave it out"),
+    ),
+    "products": (lambda: minimize(square, TWO, hessp=pb.hvp(square)), TypeError, "no hessp requi"),
+    "a Jacobian of root": (lambda: root(square, TWO, jac=True), TypeError, "root: no jac required"),
+    "a constraint of another type": (
+        constrained({"type": "ineqq", "fun": square}),
+        *(ValueError, "'eq' or 'ineq' required as the type .* got 'ineqq'"),
     ),
     "a constraint of no kind": (constrained([3]), TypeError, "required in constraints, got int"),
     "a constraint without a type": (constrained({"fun": square}), ValueError, "got one of 'fun'"),

@@ -107,6 +107,9 @@ elementwise_grad value_and_grad make_vjp make_jvp make_hvp checkpoint numpy scip
     test_util primitive tracer core builtins: this is PyTorch's module; HIPS autograd's is
     pullback.compat.autograd, and most of its names are at the top: pb.grad, pb.vjp
 """,
+    "optimize": """
+Bounds LinearConstraint NonlinearConstraint OptimizeResult BFGS: SciPy's, from scipy.optimize
+""",
     "Tensor": f"""
 astype: x.to(dtype)
 copy: x.clone(), which stays in the graph
@@ -163,10 +166,18 @@ def for_name(owner: str, name: str) -> str:
     known = {n: way for names, way in rows(NAMES.get(owner, "")) for n in names}
     return (
         known.get(name, "")
+        or _of_scipy(owner, name)
         or _of_r(owner, name)
         or _elsewhere(owner, name)
         or _OTHERS.get(owner, "")
     )
+
+
+def _of_scipy(owner: str, name: str) -> str:
+    """Return the way of a solver of SciPy's, of what has solvers."""
+    if owner not in ("implicit", "optimize"):
+        return ""
+    return way_out(f"scipy.optimize.{name}") or way_out(f"scipy.integrate.{name}")
 
 
 def _of_r(owner: str, name: str) -> str:

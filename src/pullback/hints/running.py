@@ -131,9 +131,10 @@ def _public(module: str, name: str) -> Iterator[str]:
 
 def _names_called(frame: FrameType, instruction: int) -> Iterator[str]:
     """Return the names of the functions in the expression that runs in a user's frame."""
-    expression = _expression(frame, instruction)
+    expression, scope = _expression(frame, instruction), {**frame.f_globals, **frame.f_locals}
     if isinstance(expression, ast.BinOp) and any(
         isinstance(operand, (ast.List, ast.Tuple))
+        or (isinstance(operand, ast.Name) and isinstance(scope.get(operand.id), (list, tuple)))
         for operand in (expression.left, expression.right)
     ):
         return  # an array's operator took the list: no function did
@@ -142,7 +143,7 @@ def _names_called(frame: FrameType, instruction: int) -> Iterator[str]:
     running = [expression] if isinstance(expression, ast.Call) else ast.walk(expression)
     for call in running:
         if isinstance(call, ast.Call):
-            yield from _resolved(call.func, {**frame.f_globals, **frame.f_locals})
+            yield from _resolved(call.func, scope)
 
 
 def _expression(frame: FrameType, instruction: int) -> ast.AST:

@@ -297,8 +297,10 @@ basinhopping differential_evolution dual_annealing shgo direct: on values alone,
 fsolve root newton root_scalar brentq brenth bisect ridder toms748 broyden1 broyden2 anderson
     newton_krylov diagbroyden linearmixing excitingmixing: pb.implicit.root(f, x0, *theta)
 fixed_point: pb.implicit.fixed_point(f, x0, *theta)
-least_squares leastsq curve_fit: pb.implicit.argmin of the sum of squares, or
+least_squares leastsq: pb.implicit.argmin of the sum of squares, or
     pb.optimize.least_squares where the result needs no gradient
+curve_fit: pb.optimize.least_squares(lambda p: f(x, p) - y, p0), or pb.implicit.argmin of the sum
+    of squares where the result needs a gradient
 nnls lsq_linear isotonic_regression: np.linalg.pinv of the columns that the solution for the
     values uses
 linprog milp linprog_verbose_callback: np.linalg.solve of the constraints that are active at the

@@ -38,7 +38,12 @@ _LOCAL = 1e-3  # a step, relative to x, after which a smaller gradient says that
 # -- what is solved --------------------------------------------------------------------------------
 @sampled
 def fixed_point(
-    f: Callable[..., Any], x0: Any, *theta: Any, tol: float | None = None, max_iter: int = 1000
+    f: Callable[..., Any],
+    x0: Any,
+    *theta: Any,
+    tol: float | None = None,
+    max_iter: int = 1000,
+    **others: Any,
 ) -> Any:
     """Solve ``x = f(x, *theta)`` by iterating `f`.
 
@@ -55,6 +60,8 @@ def fixed_point(
         default the rounding unit of the dtype to the power of 2/3.
     max_iter : int
         The most iterations.
+    **others : any
+        None: an error names what has SciPy's arguments.
 
     Returns
     -------
@@ -83,6 +90,7 @@ def fixed_point(
     >>> square_root(4.0), pb.grad(square_root)(4.0)
     (2.0, 0.25)
     """
+    _refuse("fixed_point", others)
     start = _start("fixed_point", f, x0, theta)
 
     def residual(x: Any) -> Any:
@@ -102,7 +110,12 @@ def fixed_point(
 
 @sampled
 def root(
-    f: Callable[..., Any], x0: Any, *theta: Any, tol: float | None = None, max_iter: int = 100
+    f: Callable[..., Any],
+    x0: Any,
+    *theta: Any,
+    tol: float | None = None,
+    max_iter: int = 100,
+    **others: Any,
 ) -> Any:
     """Solve ``f(x, *theta) = 0`` by Newton's method with halved steps.
 
@@ -110,7 +123,7 @@ def root(
     ----------
     f : callable
         Returns the shape of `x0`.
-    x0, *theta, tol, max_iter
+    x0, *theta, tol, max_iter, **others
         As in `fixed_point`; `tol` is for the step.
 
     Returns
@@ -133,6 +146,7 @@ def root(
     >>> round(cube_root(8.0), 6), round(pb.grad(cube_root)(8.0), 6)
     (2.0, 0.083333)
     """
+    _refuse("root", others)
     start = _start("root", f, x0, theta)
 
     def residual(x: Any) -> Any:
@@ -181,13 +195,19 @@ def linear_solve(matvec: Callable[..., Any], b: Any, *theta: Any) -> Any:
 
     with no_grad():
         zero = _start("linear_solve", matvec, b, theta) * 0
-        x = zero - _step("linear_solve", jacobian_of(residual, zero), residual(zero))
+        matrix = jacobian_of(residual, zero)
+        x = zero - _step("linear_solve", matvec, matrix, residual(zero))
     return value_as_given(solution("linear_solve", residual, x), [b, *theta])
 
 
 @sampled
 def argmin(
-    f: Callable[..., Any], x0: Any, *theta: Any, tol: float | None = None, max_iter: int = 100
+    f: Callable[..., Any],
+    x0: Any,
+    *theta: Any,
+    tol: float | None = None,
+    max_iter: int = 100,
+    **others: Any,
 ) -> Any:
     """Return the x near `x0` that minimises the scalar ``f(x, *theta)``.
 
@@ -197,7 +217,7 @@ def argmin(
     ----------
     f : callable
         Returns a scalar; twice differentiable, with a Hessian that can be inverted at the minimum.
-    x0, *theta, tol, max_iter
+    x0, *theta, tol, max_iter, **others
         As in `fixed_point`; `tol` is for the step.
 
     Returns
@@ -218,6 +238,7 @@ def argmin(
     >>> pb.grad(mean)(pb.tensor([1.0, 3.0]))
     tensor([0.5000, 0.5000])
     """
+    _refuse("argmin", others)
     start = _start("argmin", f, x0, theta)
     residual = grad(lambda x: f(x, *theta))
     with no_grad():
@@ -231,7 +252,7 @@ def _newton(f: Any, residual: Residual, x: Tensor, tol: float, max_iter: int) ->
     for _ in range(max_iter):
         if not _size(value):
             return x
-        step = _step("root", jacobian_of(residual, x), value)
+        step = _step("root", f, jacobian_of(residual, x), value)
         for halving in range(_HALVINGS):
             moved = x - step * 0.5**halving
             result = residual(moved).detach()
@@ -340,11 +361,15 @@ def _rounding(x: Tensor) -> float:
     return rounding
 
 
-def _step(api: str, matrix: Tensor, value: Tensor) -> Tensor:
+def _step(api: str, f: Any, matrix: Tensor, value: Tensor) -> Tensor:
     try:
         step: Tensor = solve(matrix, value.reshape((-1, 1))).reshape(value.shape).detach()
     except ArgumentError:
         required, hint = "a Jacobian that can be inverted required", "start elsewhere"
+        if not _size(matrix):
+            required = f"a result of {name_of(f)} that depends on x required"
+            hint = "float(), detach() and numpy() leave the graph; or the slope is 0 at this x"
+            raise ConvergenceError(compose(api, required, "the derivative 0", hint=hint)) from None
         if api == "linear_solve":
             hint = "the equations contradict each other, or leave x open: add what determines it"
         raise ConvergenceError(compose(api, required, "a singular one", hint=hint)) from None
@@ -369,6 +394,17 @@ def _not_converged(api: str, f: Any, max_iter: int, size: float) -> ConvergenceE
 
 
 # -- reading ---------------------------------------------------------------------------------------
+def _refuse(api: str, others: dict[str, Any]) -> None:
+    """Raise if there are arguments of SciPy's function of the name."""
+    for name in others:
+        there = {"root": "root", "argmin": "minimize"}.get(api)
+        hint = f"parameters follow x0: {api}(f, x0, a)"
+        if there:
+            hint += f"; pb.optimize.{there} has SciPy's methods and options, without derivatives"
+        required = "no keyword but tol and max_iter required"
+        raise ArgumentTypeError(compose(api, required, name, hint=hint))
+
+
 def _start(api: str, f: Any, x0: Any, theta: Any) -> Tensor:
     if not callable(f):
         raise ArgumentTypeError(compose(api, "a function required", type(f).__name__))

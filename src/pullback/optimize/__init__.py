@@ -5,9 +5,16 @@ with a vector of float64; `vector` makes it of a container and back, `functions`
 derivatives there, each once for each point.
 """
 
+from typing import Never as _Never
+
+from pullback.hints import absent as _absent
 from pullback.optimize.equations import least_squares, root
 from pullback.optimize.minimize import minimize
 from pullback.public_names import listed as _listed
 
 __all__ = ["least_squares", "minimize", "root"]
 __dir__ = _listed(__name__)
+
+
+def __getattr__(name: str) -> _Never:
+    raise _absent(__name__, name)

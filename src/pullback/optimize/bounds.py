@@ -34,12 +34,15 @@ def bounds_of(
         Whether SciPy's form is not that of pairs but (low, high) for the whole vector.
     """
     if isinstance(bounds, scipy.Bounds):
+        _limits(api, "bounds", (bounds.lb, bounds.ub), (vector.size,))
         return bounds
     if low_and_high and _is_for_all(bounds, vector.size):
         return scipy.Bounds(*_limits(api, "bounds", bounds, (vector.size,)))
-    if not low_and_high and _is_a_pair_for_each(bounds, vector.size):
-        low, high = zip(*(_limits(api, "bounds", pair, ()) for pair in bounds), strict=True)
-        return scipy.Bounds(np.array(low), np.array(high))
+    if not low_and_high and _are_pairs(bounds):
+        if len(bounds) == vector.size:
+            low, high = zip(*(_limits(api, "bounds", pair, ()) for pair in bounds), strict=True)
+            return scipy.Bounds(np.array(low), np.array(high))
+        _check_number(api, bounds, vector)
     lows: list[Any] = []
     highs: list[Any] = []
     items = vector.matched("pairs (low, high)", "bounds", bounds)
@@ -66,17 +69,24 @@ def _is_for_all(bounds: Any, size: int) -> bool:
     )
 
 
-def _is_a_pair_for_each(bounds: Any, size: int) -> bool:
-    return (
-        isinstance(bounds, (list, tuple, np.ndarray))
-        and len(bounds) == size
-        and all(
-            isinstance(pair, (list, tuple, np.ndarray))
-            and len(pair) == 2
-            and all(np.ndim(limit) == 0 for limit in pair)
-            for pair in bounds
-        )
+def _are_pairs(bounds: Any) -> bool:
+    return isinstance(bounds, (list, tuple, np.ndarray)) and all(
+        isinstance(pair, (list, tuple, np.ndarray))
+        and len(pair) == 2
+        and all(np.ndim(limit) == 0 for limit in pair)
+        for pair in bounds
     )
+
+
+def _check_number(api: str, bounds: Any, vector: Vector) -> None:
+    """Raise if there is another number of pairs than of numbers in an array.
+
+    Two pairs may be the limits of an array whose rows are of two numbers.
+    """
+    is_array_of_rows = len(bounds) == 2 and (vector.shapes()[0] or ())[-1:] == (2,)
+    if next(vector.named())[0] == vector.name and not is_array_of_rows:
+        required = f"{vector.size} pairs (low, high) required in bounds, one for each number of x0"
+        raise ArgumentError(compose(api, required, str(len(bounds))))
 
 
 def _pair(api: str, path: str, pair: Any) -> tuple[Any, Any]:

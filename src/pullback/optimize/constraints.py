@@ -60,6 +60,9 @@ def _of_dict(
         required = "a dict with 'type' ('eq' or 'ineq') and 'fun' required as a constraint"
         came = f"one of {', '.join(map(repr, item)) or 'nothing'}"
         raise ArgumentError(compose(transform.__name__, required, came))
+    if str(item["type"]).lower() not in ("eq", "ineq"):
+        required = "'eq' or 'ineq' required as the type of a constraint"
+        raise ArgumentError(compose(transform.__name__, required, repr(item["type"])))
     args = item.get("args", ())
     args = args if isinstance(args, tuple) else (args,)
     function = _function(transform, item["fun"], args, vector, recorded)

@@ -5,16 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from pullback.errors import ArgumentTypeError, ShapeError, compose
+from pullback.errors import ShapeError, compose
 from pullback.extras import optional
 from pullback.optimize.bounds import bounds_of
 from pullback.optimize.functions import Residual
+from pullback.optimize.settings import call_scipy, refuse_derivatives
 from pullback.optimize.vector import Vector
 from pullback.transforms.api.arguments import name_of
 
 __all__ = ["least_squares", "root"]
 
 _WITH_JACOBIAN = ("hybr", "lm")
+_METHODS = (
+    *(*_WITH_JACOBIAN, "broyden1", "broyden2", "anderson", "linearmixing", "diagbroyden"),
+    *("excitingmixing", "krylov", "df-sane"),
+)
 
 
 def root(
@@ -23,6 +28,7 @@ def root(
     args: Any = (),
     method: str = "hybr",
     *,
+    jac: None = None,
     tol: float | None = None,
     callback: Callable[..., Any] | None = None,
     options: dict[str, Any] | None = None,
@@ -37,6 +43,8 @@ def root(
         As in `minimize`.
     method : str
         One of SciPy's; hybr and lm get the Jacobian, the others need none.
+    jac : None
+        SciPy's; it is filled in, and an error says so where one is given.
     tol, options : optional
         SciPy's.
     callback : callable, optional
@@ -68,6 +76,7 @@ def root(
     (2.0, 2.0)
     """
     scipy = optional("root", "scipy.optimize", "SciPy", "scipy")
+    refuse_derivatives("root", jac=jac)
     function = _residual(root, fun, x0, args, str(method).lower() in _WITH_JACOBIAN)
     vector, form = function.vector, function.form
     if form is not None and form.size != vector.size and str(method).lower() != "lm":
@@ -79,7 +88,8 @@ def root(
         settings["jac"] = function.jacobian
     if callback is not None:
         settings["callback"] = lambda x, f: callback(vector.as_given(x), function.as_returned(f))
-    return _finished(function, scipy.root(function.value, vector.start, **settings))
+    solution = call_scipy(scipy.root, _METHODS, function.value, vector.start, **settings)
+    return _finished(function, solution)
 
 
 def least_squares(
@@ -131,11 +141,11 @@ def least_squares(
     scipy = optional(api, "scipy.optimize", "SciPy", "scipy")
     function = _residual(least_squares, fun, x0, args, recorded=True)
     vector = function.vector
-    if "jac" in settings:
-        raise ArgumentTypeError(compose(api, "no jac required, which is filled in", "one"))
+    refuse_derivatives(api, jac=settings.get("jac"))
     if bounds is not None:
         settings["bounds"] = bounds_of(api, bounds, vector, scipy, low_and_high=True)
-    result = scipy.least_squares(function.value, vector.start, jac=function.jacobian, **settings)
+    settings["jac"] = function.jacobian
+    result = call_scipy(scipy.least_squares, (), function.value, vector.start, **settings)
     return _finished(function, result)
 
 

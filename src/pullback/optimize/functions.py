@@ -53,7 +53,7 @@ class _Point:
     @cached_property
     def recording(self) -> Recording:
         """The call, recorded."""
-        return self._function.run(Recording, self.arguments)  # type: ignore[no-any-return]
+        return Recording(self.arguments)
 
     @cached_property
     def gradients(self) -> Recording:
@@ -66,7 +66,7 @@ class _Point:
         """What the function returned: recorded, if derivatives will be asked for."""
         if self._function.recorded:
             return self.recording.out
-        return self._function.run(self.arguments.call, self.arguments.sources())
+        return self.arguments.call(self.arguments.sources())
 
     @cached_property
     def value(self) -> Any:
@@ -136,19 +136,6 @@ class _Function:
         """Return the value."""
         return self.at(vector).value
 
-    def run(self, call: Callable[..., Any], *arguments: Any) -> Any:
-        """Call; an error that a list for a vector may have caused says so."""
-        try:
-            return call(*arguments)
-        except (TypeError, AttributeError) as error:
-            if self.vector.is_list_of_numbers():
-                name = self.vector.name
-                error.add_note(
-                    f"{name} is a list of numbers, and so is what {name_of(self.fun)} gets: write "
-                    f"np.array({name}) for a vector"
-                )
-            raise
-
     def begin(self) -> None:
         """Compute the value where the search starts, and warn of gradients that would be lost."""
         point = self.at(self.vector.start)
@@ -180,6 +167,10 @@ class Objective(_Function):
 
     def value_of(self, arguments: Arguments, out: Any) -> float:
         """Return the value; an infinite or undefined number marks what is outside of the domain."""
+        if isinstance(out, tuple):
+            required = f"the value alone required from {name_of(self.fun)}"
+            hint = "derivatives are filled in: give f in place of pb.value_and_grad(f)"
+            raise ArgumentTypeError(compose(self.api, required, "a tuple", hint=hint))
         outside = isinstance(out, float) and not math.isfinite(out) and self.lowest < math.inf
         if not self.recorded or outside:
             out = _tensor_of(arguments, out)

@@ -10,6 +10,7 @@ from pullback.extras import optional
 from pullback.optimize.bounds import bounds_of
 from pullback.optimize.constraints import constraints_of
 from pullback.optimize.functions import Objective
+from pullback.optimize.settings import call_scipy, refuse_derivatives
 from pullback.optimize.vector import Vector
 from pullback.optimize.watching import Bar, watching
 
@@ -18,6 +19,10 @@ __all__ = ["minimize"]
 _WITHOUT_DERIVATIVES = ("nelder-mead", "powell", "cobyla", "cobyqa")
 _WITH_PRODUCTS = ("newton-cg", "trust-ncg", "trust-krylov", "trust-constr")
 _WITH_HESSIAN = ("dogleg", "trust-exact")
+_METHODS = (
+    *("CG", "BFGS", "L-BFGS-B", "TNC", "SLSQP", "Newton-CG", "Nelder-Mead", "Powell"),
+    *("COBYLA", "COBYQA", *_WITH_PRODUCTS[1:], *_WITH_HESSIAN),
+)
 
 
 def minimize(
@@ -26,6 +31,9 @@ def minimize(
     args: Any = (),
     method: Any = None,
     *,
+    jac: None = None,
+    hess: None = None,
+    hessp: None = None,
     bounds: Any = None,
     constraints: Any = (),
     tol: float | None = None,
@@ -51,6 +59,8 @@ def minimize(
         Nelder-Mead, Powell, COBYLA and COBYQA get the gradient; Newton-CG, trust-ncg, trust-krylov
         and trust-constr get products with the Hessian, dogleg and trust-exact the Hessian. A
         callable gets all of them, as SciPy's custom methods do.
+    jac, hess, hessp : None
+        SciPy's; they are filled in, and an error says so where one is given.
     bounds : optional
         SciPy's ``Bounds`` or a pair (low, high) for each number of x; or the container with a pair
         in each place. None is no bound, and a dict may leave items out.
@@ -101,10 +111,8 @@ def minimize(
     """
     api = "minimize"
     scipy = optional(api, "scipy.optimize", "SciPy", "scipy")
-    name = method.lower() if isinstance(method, str) else ""
-    if not (method is None or name or callable(method)):
-        required = "the name of a method or a function required as method"
-        raise ArgumentTypeError(compose(api, required, type(method).__name__))
+    refuse_derivatives(api, jac=jac, hess=hess, hessp=hessp)
+    name = _name_of(api, method)
     vector = Vector(api, "x0", x0)
     order = _order(name, callable(method))
     args = args if isinstance(args, tuple) else (args,)
@@ -118,10 +126,21 @@ def minimize(
     bar = Bar(api, (options or {}).get("maxiter"), objective) if progress else None
     settings["callback"] = watching(callback, name, vector, objective, bar, scipy)
     try:
-        return vector.result(scipy.minimize(objective.value, vector.start, **settings))
+        call = scipy.minimize, _METHODS, objective.value, vector.start
+        return vector.result(call_scipy(*call, **settings))
     finally:
         if bar is not None:
             bar.close()
+
+
+def _name_of(api: str, method: Any) -> str:
+    """Return the name of a method in small letters; "" for the default and for a function."""
+    if isinstance(method, str) and method:
+        return method.lower()
+    if method is None or callable(method):
+        return ""
+    required = "the name of a method or a function required as method"
+    raise ArgumentTypeError(compose(api, required, type(method).__name__))
 
 
 def _order(method: str, own: bool) -> int:

@@ -76,12 +76,6 @@ class Vector:
         """Return the shape of each leaf; None for one that has no place in the vector."""
         return [None if s is None else tuple(s.shape) for s in self._sources]
 
-    def is_list_of_numbers(self) -> bool:
-        """Return whether the container is what SciPy would take for an array."""
-        return isinstance(self._given, (list, tuple)) and all(
-            isinstance(leaf, (int, float)) for leaf in self._given
-        )
-
     def container(self, vector: Array) -> Any:
         """Return the container with other numbers, in float64."""
         return self._filled(vector, exact=True)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import reprlib
 from collections.abc import Callable, Sequence
 from types import MethodType
 from typing import Any, NamedTuple
@@ -25,6 +26,7 @@ from pullback.errors import (
     ArgumentTypeError,
     AutogradError,
     DTypeError,
+    GraphError,
     compose,
     nearest,
 )
@@ -155,11 +157,21 @@ class Arguments:
                 args[key] = value
         try:
             return self.fun(*args, **kwargs)
-        except AutogradError:
-            raise
         except Exception as error:
-            hints.explain(error, Tensor)
+            if not isinstance(error, AutogradError):
+                hints.explain(error, Tensor)
+            if isinstance(error, (TypeError, AttributeError, GraphError)):
+                self._explain_lists(error)
             raise
+
+    def _explain_lists(self, error: Exception) -> None:
+        """Add a note to an error that a list of numbers for a vector may have caused."""
+        for name, key in zip(self.names, self._keys, strict=True):
+            given = self._kwargs[key] if isinstance(key, str) else self._args[key]
+            if given.__class__ in (list, tuple) and given and all(map(_is_number, given)):
+                what = f"{name} of {name_of(self.fun)} is a {type(given).__name__} of numbers"
+                vector = f"np.array({reprlib.repr(given)})"
+                error.add_note(f"hint: {what}: write {vector} for a vector")
 
 
 def all_arguments(api: str, fun: Callable[..., Any], primals: Any) -> Arguments:
@@ -239,6 +251,10 @@ def class_for(given: Any) -> type[Tensor]:
     if isinstance(given, Tensor):
         return given.__class__
     return Tensor if is_array(given) and library_of(given) is not NUMPY else NumPyTensor
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float, complex))
 
 
 def _source(arguments: Arguments, i: int, given: Any) -> Tensor | None:
