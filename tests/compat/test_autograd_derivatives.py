@@ -115,6 +115,13 @@ def test_grad_refuses_complex_and_several_results_and_integers(fun, x):
         ag.grad(fun)(x)
 
 
+@pytest.mark.parametrize("transform", [ag.grad, ag.value_and_grad, ag.grad_named])
+def test_several_results_are_a_type_error_as_in_hips(transform):
+    with pytest.raises(TypeError, match="a scalar result .* required") as caught:
+        transform(lambda x: x)(VECTOR)
+    assert isinstance(caught.value, pb.errors.GraphError)
+
+
 def test_multigrad_dict_gives_a_dict_by_name():
     gradients = ag.multigrad_dict(lambda x, y=1.0, *more, **named: x * y * named["z"])
     assert gradients(2.0, z=5.0) == {"x": 5.0, "y": 10.0, "more": (), "named": {"z": 2.0}}

@@ -1,10 +1,12 @@
 """`compat.autograd.extend`: primitives, and rules in HIPS autograd's words."""
 
+import re
+
 import numpy as onp
 import pytest
 
 import pullback.compat.autograd.numpy as np
-from pullback.compat.autograd import deriv, grad, hessian, jacobian, make_vjp
+from pullback.compat.autograd import deriv, extend, grad, hessian, jacobian, make_vjp
 from pullback.compat.autograd.extend import (
     def_linear,
     defjvp,
@@ -13,7 +15,10 @@ from pullback.compat.autograd.extend import (
     defvjp_argnum,
     defvjp_argnums,
     primitive,
+    register_notrace,
 )
+from pullback.compat.autograd.misc import tracers
+from pullback.compat.autograd.numpy import numpy_vjps
 
 
 def product():
@@ -90,6 +95,42 @@ def test_defvjp_argnums_names_the_arguments_that_have_a_rule():
 def test_a_primitive_without_rules_refuses_derivatives():
     with pytest.raises(NotImplementedError, match=r"^VJP of <lambda> wrt argnums \[0\] not def"):
         grad(product())(2.0, 3.0)
+
+
+def test_a_wrong_rule_is_named_by_its_line_and_its_parameter():
+    @primitive
+    def turned(angle, scale):
+        return np.sin(angle) * scale
+
+    rule = lambda ans, angle, scale: lambda g: np.sum(g)  # noqa: E731
+    defvjp(turned, rule)
+    place = f"{__file__}:{rule.__code__.co_firstlineno}"
+    text = re.escape(f"turned ({place}): the gradient of 'angle' has the wrong shape")
+    with pytest.raises(RuntimeError, match=text):
+        grad(lambda x: np.sum(turned(x, 2.0)))(onp.ones(3))
+    defvjp(turned, lambda ans, angle, scale: lambda g: g)
+    assert grad(lambda x: np.sum(turned(x, 2.0)))(onp.ones(3)).tolist() == [1.0] * 3
+
+
+def test_register_notrace_hides_what_is_traced():
+    nearest = primitive(lambda x, y: np.round(x) * y)
+    for mode in (extend.VJPNode, extend.JVPNode):
+        register_notrace(mode, nearest)
+    assert grad(lambda x: x * nearest(x, y=1.0))(2.2) == 2.0
+    assert deriv(lambda x: x * nearest(x, 1.0))(2.2) == 2.0
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "way"),
+    [
+        (extend, "SparseObject", "np.zeros"),
+        (tracers, "full_graph", "pb.inspect.graph"),
+        (numpy_vjps, "grad_np_mean", "make_vjp"),
+    ],
+)
+def test_names_that_are_not_here_name_the_way(module, name, way):
+    with pytest.raises(AttributeError, match=way):
+        getattr(module, name)
 
 
 def test_defjvp_gives_the_forward_derivative():

@@ -6,7 +6,12 @@ import pytest
 import pullback.compat.autograd.numpy as np
 from pullback.compat.autograd import grad, jacobian
 from pullback.compat.autograd.numpy.numpy_boxes import ArrayBox
-from pullback.compat.autograd.numpy.numpy_vjps import unbroadcast_f
+from pullback.compat.autograd.numpy.numpy_vjps import (
+    match_complex,
+    repeat_to_match_shape,
+    unbroadcast,
+    unbroadcast_f,
+)
 
 X = onp.array([1.0, 2.0])
 # Of x, an array, and its elements a and b; and the gradient that HIPS autograd 1.9.1 gives.
@@ -94,6 +99,25 @@ def test_unbroadcast_f_sums_to_the_shape_and_field_of_the_target():
         [0],
         [0],
     ]
+
+
+@pytest.mark.parametrize("axis", [None, 1, -2, (0, 2)])
+@pytest.mark.parametrize("keepdims", [True, False])
+def test_repeat_to_match_shape_is_the_gradient_of_a_sum(axis, keepdims):
+    x = onp.arange(24.0).reshape((2, 3, 4))
+    summed = x.sum(axis=axis, keepdims=keepdims)
+    repeated, count = repeat_to_match_shape(summed, x.shape, float, axis, keepdims)
+    assert onp.array_equal(repeated, onp.broadcast_to(x.sum(axis=axis, keepdims=True), x.shape))
+    assert count == x.size // summed.size
+    assert repeat_to_match_shape(2.0, (), float, None, False) == (2.0, 1)
+
+
+def test_unbroadcast_and_match_complex_take_metadata_and_traced_values():
+    meta = np.metadata(onp.ones((2, 3)))
+    assert meta == ((2, 3), 2, onp.dtype(float), False)
+    assert unbroadcast(onp.ones((2, 3, 4)), meta, -1).tolist() == [[4.0] * 3] * 2
+    assert grad(lambda x: match_complex(np.metadata(x)[1] + x, x + 1j))(2.0) == 1.0
+    assert match_complex(1j, 2.0) == 2.0 + 0j
 
 
 def test_jacobian_of_an_array_of_traced_values():

@@ -23,6 +23,8 @@ def typed(expression):
         return getattr(pb, expression)
     w, b = (pb.ones(shape, requires_grad=True) for shape in ((3, 2), (3,)))
     known = {
+        "optimize": pb.optimize,
+        "implicit": pb.implicit,
         "f": lambda x: (x - 2.0) ** 2,
         "pb": pb,
         "np": np,

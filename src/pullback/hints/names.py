@@ -127,6 +127,17 @@ compress choose partition argpartition searchsorted: NumPy's function of the nam
 tobytes tofile dump dumps: {_SAVED}
 at: x = x.clone(), then x[index] = values, which is recorded
 """,
+    "compat.autograd.extend": """
+SparseObject: a gradient is an array: np.zeros, and add to the elements that are not 0
+""",
+    "compat.autograd.misc.tracers": """
+full_graph FullGraphNode: pb.inspect.graph(value) of pullback's own names is the graph
+ConstGraphNode const_graph_unary: const_graph, which records its graph anew in each call
+""",
+    "compat.autograd.numpy.numpy_vjps": """
+grad_np_mean grad_np_sum grad_chooser grad_transpose grad_reshape_list: NumPy's functions have their
+    gradients; a rule of your own calls make_vjp(np.mean, x)
+""",
     "cuda": """
 device_count current_device set_device synchronize empty_cache memory_allocated Stream Event amp
     get_device_name: CuPy has it (cupy.cuda); devices are strings here, 'cuda:1'

@@ -29,6 +29,7 @@ from pullback.compat.autograd.boxes import getval, may_be_derived
 from pullback.compat.autograd.core import as_numpy, covector, with_constants
 from pullback.compat.autograd.wrap_util import unary_to_nary
 from pullback.core.custom.pytree import map_leaves
+from pullback.errors import GraphError
 
 __all__ = [
     *("checkpoint", "deriv", "elementwise_grad", "grad", "grad_and_aux", "grad_named", "hessian"),
@@ -43,6 +44,10 @@ make_vjp = unary_to_nary(core.make_vjp)
 make_jvp = unary_to_nary(core.make_jvp)
 
 
+class NotScalarError(GraphError, TypeError):
+    """A result is no scalar: HIPS autograd's error is a TypeError."""
+
+
 def _converted(transform: Function, convert: Function = covector, **settings: Any) -> Function:
     """Return a transform of pullback's whose results are converted to a convention."""
 
@@ -52,7 +57,12 @@ def _converted(transform: Function, convert: Function = covector, **settings: An
 
         @functools.wraps(fun)
         def at(*args: Any, **kwargs: Any) -> Any:
-            return convert(derivative(*args, **kwargs))
+            try:
+                return convert(derivative(*args, **kwargs))
+            except GraphError as error:
+                if "a scalar result of" in str(error):
+                    raise NotScalarError(*error.args) from None
+                raise
 
         return at
 

@@ -11,7 +11,7 @@ import itertools
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from types import MethodType
-from typing import Any
+from typing import Any, Never
 
 import numpy as np
 
@@ -26,10 +26,12 @@ from pullback.compat.autograd.vspaces import VSpace as VSpace, vspace
 from pullback.core.custom.pytree import flatten, leaves, map_leaves, unflatten
 from pullback.core.tensor.tensor import Tensor, in_class
 from pullback.errors import MissingRuleError
+from pullback.hints import absent
 from pullback.numpy_protocol.tensor import NumPyTensor
 
 __all__ = [
-    *("Box", "VSpace", "def_linear", "notrace_primitive", "primitive", "vspace"),
+    *("Box", "JVPNode", "VJPNode", "VSpace", "def_linear", "notrace_primitive", "primitive"),
+    *("register_notrace", "vspace"),
     *("defjvp", "defjvp_argnum", "defjvp_argnums", "defvjp", "defvjp_argnum", "defvjp_argnums"),
     *("primitive_jvps", "primitive_vjps"),
 ]
@@ -56,11 +58,14 @@ class Primitive:
         self.fun = fun
         self._operations: dict[int | None, Any] = {}
         self._makers: dict[int, Any] = {}  # what the deprecated methods gave
+        self.is_traced = True
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the function, recorded where an argument is traced."""
         if not holds_boxes(args) and not holds_boxes(kwargs):
             return self.fun(*args, **kwargs)
+        if not self.is_traced:
+            return notrace_primitive(self.fun)(*args, **kwargs)
         general = kwargs or any(isinstance(arg, (list, tuple, dict)) for arg in args)
         return self._operation(None if general else len(args))(*args, **kwargs)
 
@@ -71,14 +76,42 @@ class Primitive:
         """Return the operation of a number of arguments, which is quick, or of any arguments."""
         operation = self._operations.get(count)
         if operation is None:
-            forward = self._forward if count is None else _of_arguments(self._forward, count)
+            forward = self._forward if count is None else self._of_arguments(count)
             operation = pb.autograd_function(
-                forward, self._backward, name=self.__name__, traverse=count is None
+                forward, self._located_backward(), name=self.__name__, traverse=count is None
             )
             if self in primitive_jvps:
                 operation.jvp(self._jvp)
             self._operations[count] = operation
         return operation
+
+    def _of_arguments(self, count: int) -> Function:
+        """Return a forward of so many arguments: the call of an operation is written from that."""
+
+        def call(ctx: Any, *args: Any) -> Any:
+            return self._forward(ctx, *args)
+
+        try:
+            known = [
+                p.name for p in inspect.signature(self.fun).parameters.values() if p.kind < 2
+            ]  # by position
+        except (TypeError, ValueError):  # a function in C
+            known = []
+        known = [*known, *(f"x{i}" for i in range(count))][:count]
+        names = known if len({"ctx", *known}) > count else [f"x{i}" for i in range(count)]
+        kind = inspect.Parameter.POSITIONAL_ONLY
+        parameters = [inspect.Parameter(name, kind) for name in ("ctx", *names)]
+        call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        return call
+
+    def _located_backward(self) -> Function:
+        """Return backward as a function that errors find where the user's rule is."""
+
+        def backward(ctx: Any, g: Any) -> Any:
+            return self._backward(ctx, g)
+
+        backward.__signature__ = inspect.signature(backward)  # type: ignore[attr-defined]
+        return _written_by(backward, primitive_vjps.get(self))
 
     def _forward(self, ctx: Any, *args: Any, **kwargs: Any) -> Any:
         out = self.fun(*_mapped(_array, args), **map_leaves(_array, kwargs))
@@ -155,6 +188,28 @@ def primitive(fun: Function) -> Primitive:
     return Primitive(fun)
 
 
+class VJPNode:
+    """Reverse mode, for `register_notrace`."""
+
+
+class JVPNode:
+    """Forward mode, for `register_notrace`."""
+
+
+def register_notrace(trace_type: type, primitive_fun: Primitive) -> None:
+    """Say that a primitive is of values alone, as one of `notrace_primitive`, in both modes.
+
+    Examples
+    --------
+    >>> from pullback.compat.autograd import grad
+    >>> nearest = primitive(lambda x: np.round(x))
+    >>> register_notrace(VJPNode, nearest)
+    >>> grad(lambda x: x * nearest(x))(2.2)
+    np.float64(2.0)
+    """
+    primitive_fun.is_traced = False
+
+
 # -- rules -----------------------------------------------------------------------------------------
 def defvjp_argnums(fun: Primitive, vjpmaker: Function) -> None:
     """Give `fun` the rule ``vjpmaker(argnums, ans, args, kwargs)(g)``: a gradient per argument.
@@ -170,6 +225,8 @@ def defvjp_argnums(fun: Primitive, vjpmaker: Function) -> None:
     np.float64(2.0)
     """
     primitive_vjps[fun] = vjpmaker
+    if isinstance(fun, Primitive):
+        fun._operations.clear()
 
 
 def defvjp_argnum(fun: Primitive, vjpmaker: Function) -> None:
@@ -188,7 +245,7 @@ def defvjp_argnum(fun: Primitive, vjpmaker: Function) -> None:
         pulls = [vjpmaker(argnum, ans, args, kwargs) for argnum in argnums]
         return lambda g: [pull(g) for pull in pulls]
 
-    defvjp_argnums(fun, rule)
+    defvjp_argnums(fun, _written_by(rule, vjpmaker))
 
 
 def defvjp(fun: Primitive, *vjpmakers: Any, argnums: Iterable[int] | None = None) -> None:
@@ -210,7 +267,7 @@ def defvjp(fun: Primitive, *vjpmakers: Any, argnums: Iterable[int] | None = None
         maker = _maker_of(fun, "VJP", makers, argnum)
         return maker(ans, *args, **kwargs) if maker else lambda g: None
 
-    defvjp_argnum(fun, rule)
+    defvjp_argnum(fun, _written_by(rule, next(filter(None, vjpmakers), None)))
 
 
 def defjvp_argnums(fun: Primitive, jvpmaker: Function) -> None:
@@ -290,16 +347,11 @@ def def_linear(fun: Primitive) -> None:
 
 
 # -- values ----------------------------------------------------------------------------------------
-def _of_arguments(forward: Function, count: int) -> Function:
-    """Return a forward of so many arguments: the call of an operation is written from that."""
-
-    def call(ctx: Any, *args: Any) -> Any:
-        return forward(ctx, *args)
-
-    names = ["ctx", *(f"x{i}" for i in range(count))]
-    parameters = [inspect.Parameter(name, inspect.Parameter.POSITIONAL_ONLY) for name in names]
-    call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    return call
+def _written_by(rule: Function, source: Any) -> Function:
+    """Return a rule; errors name the place of what the user wrote for it."""
+    if source is not None:
+        rule.__wrapped__ = source  # type: ignore[attr-defined]
+    return rule
 
 
 def _mapped(convert: Function, values: Iterable[Any]) -> list[Any]:
@@ -333,3 +385,7 @@ def _maker_of(fun: Primitive, kind: str, makers: dict[int, Any], argnum: int) ->
     if argnum in makers:
         return makers[argnum]
     raise MissingRuleError(f"{kind} of {fun.__name__} wrt argnum {argnum} not defined")
+
+
+def __getattr__(name: str) -> Never:
+    raise absent(__name__, name)

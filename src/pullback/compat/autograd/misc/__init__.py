@@ -1,21 +1,6 @@
 """Containers as vectors, optimizers, fixed points."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from typing import Any
-
 from pullback.compat.autograd.misc.flatten import flatten
+from pullback.compat.autograd.misc.tracers import const_graph
 
 __all__ = ["const_graph", "flatten"]
-
-
-def const_graph(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Callable[..., Any]:
-    """Return `fun` of its remaining argument; the graph is recorded anew in each call.
-
-    Examples
-    --------
-    >>> const_graph(pow, 2)(3.0)
-    9.0
-    """
-    return (lambda x: fun(x, *args, **kwargs)) if args or kwargs else fun

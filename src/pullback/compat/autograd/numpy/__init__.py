@@ -12,9 +12,10 @@ from pullback.compat.autograd.numpy import (
 )
 from pullback.compat.autograd.numpy.creation import *  # noqa: F403
 from pullback.compat.autograd.numpy.lists import takes_lists as _takes_lists
+from pullback.compat.autograd.numpy.numpy_vjps import metadata as metadata
 from pullback.compat.autograd.numpy.order import *  # noqa: F403
 
-__all__ = [name for name in (*dir(_np), "make_diagonal") if name[0] != "_"]
+__all__ = [name for name in (*dir(_np), "make_diagonal", "metadata") if name[0] != "_"]
 __version__ = _np.__version__
 
 
