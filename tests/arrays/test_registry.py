@@ -7,6 +7,7 @@ import array_api_strict
 import numpy as np
 import pytest
 
+import pullback as pb
 from pullback.arrays import (
     NUMPY,
     Library,
@@ -58,6 +59,13 @@ def test_a_type_of_pullback_is_no_array_though_it_speaks_the_standard():
 
     assert not is_array(Boxed())
     assert not is_array(Derived())
+
+
+def test_matrices_are_refused_because_their_products_would_be_others():
+    text = r"no np\.matrix required, got matrix\nhint: write np\.asarray\(x\)"
+    for use in (library_of, pb.asarray, pb.grad(lambda x: np.sum(x * x)), pb.ones(2, 2).__matmul__):
+        with pytest.raises(ArgumentTypeError, match=text):
+            use(np.eye(2).view(np.matrix))
 
 
 def test_masked_arrays_are_refused_because_their_mask_would_be_lost():

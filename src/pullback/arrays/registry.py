@@ -171,6 +171,10 @@ def _discover(obj: Any) -> Library | None:
             raise ArgumentTypeError(
                 compose("array", "an array without a mask required", cls.__name__, hint=hint)
             )
+        if isinstance(obj, np.matrix):  # its products would be taken element by element
+            hint = "write np.asarray(x), and @ for products of matrices"
+            required = "an array that is no np.matrix required"
+            raise ArgumentTypeError(compose("array", required, cls.__name__, hint=hint))
         result = NUMPY
     elif "pullback" not in roots and not isinstance(obj, np.generic):
         listed = [_LAZY[root] for root in roots if root in _LAZY]
