@@ -117,7 +117,7 @@ def test_grad_refuses_complex_and_several_results_and_integers(fun, x):
 
 @pytest.mark.parametrize("transform", [ag.grad, ag.value_and_grad, ag.grad_named])
 def test_several_results_are_a_type_error_as_in_hips(transform):
-    with pytest.raises(TypeError, match="a scalar result .* required") as caught:
+    with pytest.raises(TypeError, match=r"a scalar result .* required") as caught:
         transform(lambda x: x)(VECTOR)
     assert isinstance(caught.value, pb.errors.GraphError)
 

@@ -423,3 +423,8 @@ def test_the_dirichlet_density_is_scipys_and_has_two_derivatives():
         stats.dirichlet.logpdf(np.array([0.2, 0.2, 0.2]), alpha)
     with pytest.raises(ShapeError, match=r"alpha of shape \(n,\)"):
         stats.dirichlet.logpdf(np.array([1.0]), alpha)
+
+
+@pytest.mark.parametrize("name", stats.__all__)
+def test_a_distribution_is_imported_as_a_module_as_well(name):
+    assert importlib.import_module(f"pullback.interop.scipy.stats.{name}") is getattr(stats, name)

@@ -8,6 +8,7 @@ documentation. The whole numbers of discrete distributions have no derivative.
 from __future__ import annotations
 
 import math
+import sys
 from typing import Any
 
 from pullback import linalg, special
@@ -420,3 +421,7 @@ dirichlet = _Multivariate("dirichlet", _dirichlet_logpdf)
 
 def __getattr__(name: str) -> Any:
     return refuse(__name__, __all__, name)
+
+
+# SciPy's distributions are imported as attributes; HIPS autograd's as modules.
+sys.modules.update({f"{__name__}.{name}": globals()[name] for name in __all__})

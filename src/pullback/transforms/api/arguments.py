@@ -200,6 +200,7 @@ def _key_of(
     if not -count <= wanted < count:
         required = f"the positional argument that argnum={wanted} names required"
         hint = "argnum takes the name of an argument that is given by keyword"
+        hint = f"positions are 0 to {count - 1}, and {hint}" if count else hint
         raise ArgumentError(compose(api, required, f"{count} positional arguments", hint=hint))
     return int(wanted) % count
 
