@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from tests.check._programs import RIGHT, UNGUESSED, WRONG
@@ -396,6 +397,9 @@ def test_view_opens_a_browser_unless_a_file_is_named(tmp_path, monkeypatch, caps
     (tmp_path / "train.py").write_text(TRAIN)
     assert main(["view", f"{tmp_path / 'train.py'}:loss"]) == 0
     assert len(opened) == 1
+    page = capsys.readouterr().out.splitlines()[-1].removeprefix("page: ")
+    assert Path(page).as_uri() == opened[0]
+    Path(page).unlink()
 
 
 @pytest.mark.parametrize(

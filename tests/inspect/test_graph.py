@@ -169,7 +169,7 @@ def test_graph_as_text_mermaid_and_dot_names_what_it_has():
     lines = str(g).splitlines()
     assert lines[0].startswith("graph of 11 nodes and 1 leaf: ")
     assert lines[1] == "  leaves: w (2,)"
-    assert [line.split("  ")[1] for line in lines[2:3]] == ["5 x square, MulBackward"]
+    assert [line.split("  ")[1] for line in lines[2:3]] == ["5 x squareBackward, MulBackward"]
     assert repr(g) == "<Graph of 11 nodes and 1 leaf>"
     mermaid, dot = g.to_mermaid().splitlines(), g.to_dot().splitlines()
     assert mermaid[0] == "flowchart TD"

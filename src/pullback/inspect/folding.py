@@ -22,7 +22,7 @@ _WORK = 50_000_000  # comparisons, at most
 
 def folded(nodes: Sequence[GraphNode]) -> tuple[Block, ...]:
     """Return the blocks of nodes, which are in order of creation."""
-    blocks = [Block(_label(node), 1, (), (node.id,)) for node in nodes]
+    blocks = [Block(node.name, 1, (), (node.id,)) for node in nodes]
     keys = [(node.name, node.line) for node in nodes]
     blocks = _repetitions(blocks, keys)
     lines = {node.id: node.line or "" for node in nodes}
@@ -31,10 +31,6 @@ def folded(nodes: Sequence[GraphNode]) -> tuple[Block, ...]:
     if len(blocks) > MOST:
         blocks = _grouped(blocks, lambda block: _line_of(block, lines).rpartition(":")[0])
     return _chunked(blocks)
-
-
-def _label(node: GraphNode) -> str:
-    return node.name if node.op is None else str(node.op.name)
 
 
 def _line_of(block: Block, lines: dict[int, str]) -> str:

@@ -50,9 +50,10 @@ def html_of(graph: Any) -> str:
 
 
 def show(graph: Any) -> None:
-    """Write the page of a graph to a temporary file, and open it in a browser."""
+    """Write the page of a graph to a temporary file, print where, and open it in a browser."""
     with tempfile.NamedTemporaryFile("w", suffix=".html", delete=False, encoding="utf-8") as file:
         file.write(html_of(graph))
+    print(f"page: {file.name}")  # there may be no browser
     webbrowser.open(Path(file.name).as_uri())
 
 
