@@ -130,9 +130,9 @@ def check_op(
     __tracebackhide__ = True
     fn = callable_of(op)
     if others:
-        name, value = next(iter(others.items()))
+        name = next(iter(others))
         raise ArgumentTypeError(
-            f"check_op: an option by name is required, got {name}={type(value).__name__}.\n"
+            f"check_op: an option by name is required, got {name}.\n"
             f'hint: arguments of the operation: kwargs={{"{name}": ...}}.'
         )
 

@@ -1,9 +1,9 @@
 """Running an operation in general, and recording it: the only creator of nodes.
 
 Owns `apply`, which takes any arguments in any mode, and shows an observer the call: `_apply` brings
-them to one library and dtype, runs forward, links views and gives the results their nodes. `attach` makes the node of a call of a
-built-in operation; `new_node` any node that is not written out by a generated call, of a primitive
-or of a `NodeOperation`.
+them to one library and dtype, runs forward, links views and gives the results their nodes. `attach`
+makes the node of a call of a built-in operation; `new_node` any node that is not written out by a
+generated call, of a primitive or of a `NodeOperation`.
 """
 
 from __future__ import annotations
