@@ -95,7 +95,8 @@ clip_grad_norm_: pb.nn.utils.clip_grad_norm_
 swa_utils: average the values of state_dict() yourself
 """,
     "autograd": """
-gradcheck gradgradcheck: pb.check.gradcheck(f, args)
+gradcheck: pb.check.gradcheck(f, args)
+gradgradcheck: pb.check.gradcheck(f, args, order=2)
 functional: pb.jacobian(f)(x), pb.hessian, pb.hvp, pb.vjp and pb.jvp
 forward_ad: pb.jvp(f, primals, tangents)
 profiler: time.perf_counter, or Python's cProfile

@@ -121,6 +121,7 @@ from pullback.nn.layers.recurrent import (
 )
 from pullback.nn.module import Module as Module
 from pullback.nn.parameter import Parameter as Parameter
+from pullback.nn.stateless import functional_call as functional_call
 from pullback.nn.walking import (
     named_parameters as named_parameters,
     parameters as parameters,
