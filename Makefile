@@ -71,15 +71,10 @@ programs: $(VENV)/.installed-test $(VENV)/.installed-peers
 adopters: $(VENV)/.installed-test $(VENV)/.installed-peers
 	$(BIN)/python -m tests.adopters.run
 
+# Prints the figures, and writes the ratios into docs/recorded/bench, which docs/benchmarks.md shows.
+BENCHMARKS := overhead mix objects programs models transforms constants check ops
 bench: $(VENV)/.installed-examples $(VENV)/.installed-peers
-	$(BIN)/python bench/overhead.py
-	$(BIN)/python bench/mix.py
-	$(BIN)/python bench/objects.py
-	$(BIN)/python bench/programs.py
-	$(BIN)/python bench/models.py
-	$(BIN)/python bench/transforms.py
-	$(BIN)/python bench/ops.py
-	$(BIN)/python bench/check.py
+	for name in $(BENCHMARKS); do $(BIN)/python bench/$$name.py --record || exit 1; done
 
 # A quick part of the tests on each Python to be had, with the oldest and the newest NumPy.
 versions:

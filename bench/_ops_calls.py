@@ -18,6 +18,7 @@ import numpy as np
 import torch
 
 import pullback as pb
+from pullback.core.function.primitive import parameters
 from pullback.ops.declare import REGISTRY, Composition, Declaration
 from pullback.ops.samples import Domain
 
@@ -234,19 +235,17 @@ class Programs:
 
     def _by_hand(self) -> Program:
         """Return forward and rules on bare arrays: what one would write without a library."""
-        node, bare, seed, xp = self.result._node, self.bare, self.seed, np
-        op, tracked, limit = node.op, self.call.tracked, len(node.op.inputs)
-        head, tail = node.saved[:limit], node.saved[limit + 1 :]
-
-        def program() -> Any:
-            slots = (*head, bare(), *tail)
-            grads = (
-                [op.rules[i](seed, slots, xp) for i in tracked]
-                if op.vjp_all is None
-                else op.vjp_all(seed, slots, xp)
-            )
-            return [apart(g, seed) for g in grads]
-
+        node = self.result._node
+        op, saved = node.op, node.record[node.count :]
+        rules = {f"rule_{i}": op.rules[i] for i in self.call.tracked}
+        if op.vjp_all is not None:
+            rules = {"vjp_all": op.vjp_all}
+        calls = [f"{name}({', '.join(parameters(rule))})" for name, rule in rules.items()]
+        grads = calls[0] if op.vjp_all is not None else f"[{', '.join(calls)}]"
+        names = {name: saved[index] for name, index in op.layout.items()} | rules
+        names |= {"g": self.seed, "xp": np, "bare": self.bare, "apart": apart}
+        text = f"lambda: (lambda out: [apart(grad, g) for grad in {grads}])(bare())"
+        program: Program = eval(text, names)
         return program
 
     def _replayed(self) -> Program:
@@ -259,7 +258,7 @@ class Programs:
             found = {last: seed}
             for node in order:
                 grads = node.op.differentiate(node, found.pop(node), None, False)
-                for target, g in zip(node.inputs, grads, strict=True):
+                for target, g in zip(node.edges, grads, strict=True):
                     if target is not None and g is not None:
                         found[target] = found[target] + g if target in found else g
             return [apart(g, seed) for g in found.values()]
@@ -303,8 +302,9 @@ def torch_backward(forward: Program, leaves: list[Any], seed: Any) -> Program:
 
 def kernel_of(op: Any) -> Callable[..., Any]:
     """Return the forward on NumPy arrays: NumPy's own function where that is all it calls."""
-    if op.unchecked_forward is None and op.xp_name is not None:
-        function: Callable[..., Any] = getattr(np, op.xp_name)
+    direct = op.numpy_kernel or (None if op.unchecked_forward else op.xp_name)
+    if direct is not None:
+        function: Callable[..., Any] = getattr(np, direct) if isinstance(direct, str) else direct
         return function
     return functools.partial(op.unchecked_forward or op.forward, np)
 
@@ -322,7 +322,7 @@ def recorded(result: Any) -> list[Any]:
         node = waiting.pop()
         if node is not None and node not in seen and node.runs:
             seen[node] = None
-            waiting += node.inputs
+            waiting += node.edges
     return list(seen)
 
 

@@ -8,15 +8,19 @@ they are imported. Knows nothing of what is measured.
 from __future__ import annotations
 
 import argparse
+import datetime
 import gc
+import importlib.metadata
 import json
 import math
 import os
+import platform
 import statistics
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from time import process_time as clock
 from typing import Any
 
@@ -26,6 +30,20 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 # Says how many seconds one execution took, by its own clock: what is not to be measured stays
 # outside.
 Timer = Callable[[], float]
+# Of each row, pullback's figure by that of each peer: below 1 pullback is faster, or smaller. A
+# name is that of the peer, after what was measured and a colon where that is several things.
+Ratios = dict[str, dict[str, float | None]]
+
+RECORDS = Path(__file__).parents[1] / "docs" / "recorded" / "bench"  # docs/benchmarks.md shows them
+PEERS = {
+    "torch": "PyTorch",
+    "torch_gc_off": "PyTorch, gc off",
+    "autograd": "HIPS autograd",
+    "jax": "JAX",
+    "jax.jit": "JAX, compiled",
+    "numpy": "NumPy",
+}
+LIBRARIES = ("pullback", "numpy", "scipy", "torch", "autograd", "jax")
 
 
 def pin() -> None:
@@ -102,6 +120,7 @@ def parser(doc: str, rounds: int) -> argparse.ArgumentParser:
         "--processes", type=int, default=1, metavar="N", help="medians of N processes (default: 1)"
     )
     made.add_argument("--json", action="store_true", help="print the figures as JSON")
+    made.add_argument("--record", action="store_true", help=f"write the ratios into {RECORDS}")
     return made
 
 
@@ -109,14 +128,22 @@ def run(
     measure: Callable[[argparse.Namespace], Any],
     options: argparse.Namespace,
     show: Callable[[Any, argparse.Namespace], None],
+    ratios: Callable[[Any], Ratios],
 ) -> None:
-    """Print the figures that `measure` finds, as JSON or as the table that `show` prints."""
+    """Print the figures that `measure` finds, as JSON or as the table that `show` prints.
+
+    `ratios` says which of them are pullback's by a peer's, for the record.
+    """
+    if options.record and getattr(options, "only", None):
+        sys.exit("--record: a record is of all programs, not of --only some")
     pin()
     found = measured(measure, options)
-    if options.json:
+    if options.json:  # several processes print what they find: nothing is recorded by each
         print(json.dumps(found, indent=2))
-    else:
-        show(found, options)
+        return
+    show(found, options)
+    if options.record:
+        record(Path(sys.argv[0]).stem, options, ratios(found))
 
 
 def measured(measure: Callable[[argparse.Namespace], Any], options: argparse.Namespace) -> Any:
@@ -141,6 +168,39 @@ def medians(runs: list[Any]) -> Any:
     return statistics.median(runs) if isinstance(first, float) else first
 
 
+def by_peer(figures: dict[str, Any], measured: str = "") -> dict[str, float | None]:
+    """Return those of some figures that are ratios to a peer, by the names of the record."""
+    return {measured + title: figures[peer] for peer, title in PEERS.items() if peer in figures}
+
+
+def record(name: str, options: argparse.Namespace, ratios: Ratios) -> None:
+    """Write the ratios of a benchmark, with the day, the machine and what ran there, in a file."""
+    facts = {
+        "date": datetime.date.today().isoformat(),
+        "processor": processor(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "python": platform.python_version(),
+        "versions": {library: importlib.metadata.version(library) for library in LIBRARIES},
+        "rounds": options.rounds,
+        "processes": options.processes,
+    }
+    rows = {
+        row: {peer: float(f"{value:.4g}") for peer, value in columns.items() if value is not None}
+        for row, columns in ratios.items()
+    }
+    RECORDS.mkdir(parents=True, exist_ok=True)
+    text = json.dumps(facts | {"ratios": rows}, indent=1, ensure_ascii=False)
+    (RECORDS / f"{name}.json").write_text(text + "\n")
+
+
+def processor() -> str:
+    """Return the name of the processor, of Linux or as the platform has it."""
+    cpuinfo = Path("/proc/cpuinfo")
+    lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or platform.machine()
+
+
 def compared(
     name: str, times: dict[str, list[float]], memory: dict[str, float], ours: str, theirs: str
 ) -> dict[str, Any]:
@@ -152,6 +212,11 @@ def compared(
         f"{ours}_mb": memory[ours],
         "memory": memory[ours] / memory[theirs],
     }
+
+
+def ratios_of_compared(results: list[dict[str, Any]], peer: str) -> Ratios:
+    columns = ("time", "memory")
+    return {r["name"]: {f"{column}: {peer}": r[column] for column in columns} for r in results}
 
 
 def show_compared(title: str, results: list[dict[str, Any]]) -> None:

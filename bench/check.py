@@ -12,7 +12,9 @@ import importlib.util
 import statistics
 import time
 import warnings
+from typing import Any
 
+import _timing
 import numpy as np
 
 import pullback as pb
@@ -100,19 +102,36 @@ def timed(run, rounds):
     return statistics.median(spent)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=7)
-    rounds = parser.parse_args().rounds
+def measure(options: argparse.Namespace) -> list[dict[str, Any]]:
     warnings.simplefilter("ignore")
-    print(f"{'seconds':26}{'whole':>9}{'fast':>9}{'torch':>9}")
+    rows, rounds = [], options.rounds
     for name, (forward, backward, arrays) in PROGRAMS.items():
         op = pb.autograd_function(forward, backward)
         whole = timed(lambda op=op, given=arrays: pb.check.check_op(op, *given), rounds)
         fast = timed(lambda op=op, given=arrays: pb.check.check_op(op, *given, fast=True), rounds)
         theirs = torch_check(forward, backward, arrays)
-        other = f"{timed(theirs, rounds):9.3f}" if theirs else "        -"
-        print(f"{name:26}{whole:9.3f}{fast:9.3f}{other}")
+        other = timed(theirs, rounds) if theirs else None
+        rows.append({"name": name, "whole": whole, "fast": fast, "torch": other})
+    return rows
+
+
+def print_table(rows: list[dict[str, Any]], _: argparse.Namespace) -> None:
+    print(f"{'seconds':26}{'whole':>9}{'fast':>9}{'torch':>9}")
+    for row in rows:
+        figures = (_timing.shown(row[key], 9, 3) for key in ("whole", "fast", "torch"))
+        print(f"{row['name']:26}{''.join(figures)}")
+
+
+def ratios(rows: list[dict[str, Any]]) -> _timing.Ratios:
+    return {
+        row["name"]: {f"{way}: PyTorch": row[way] / row["torch"] for way in ("whole", "fast")}
+        for row in rows
+        if row["torch"] is not None
+    }
+
+
+def main() -> None:
+    _timing.run(measure, _timing.parser(__doc__, rounds=7).parse_args(), print_table, ratios)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,6 @@ counts in one gradient.
 from __future__ import annotations
 
 import argparse
-import json
 import tracemalloc
 from collections.abc import Callable
 from typing import Any
@@ -80,13 +79,12 @@ def measure(options: argparse.Namespace) -> list[dict[str, Any]]:
 
 
 def main() -> None:
-    options = _timing.parser(__doc__, rounds=9).parse_args()
-    _timing.pin()
-    results = _timing.measured(measure, options)
-    if options.json:
-        print(json.dumps(results))
-        return
-    _timing.show_compared("20 calls in pb.checkpoint", results)
+    _timing.run(
+        measure,
+        _timing.parser(__doc__, rounds=9).parse_args(),
+        lambda found, _: _timing.show_compared("20 calls in pb.checkpoint", found),
+        lambda found: _timing.ratios_of_compared(found, "without"),
+    )
 
 
 if __name__ == "__main__":

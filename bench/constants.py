@@ -11,7 +11,6 @@ memory is the largest that a process of its own had which computed one gradient.
 from __future__ import annotations
 
 import argparse
-import json
 import subprocess
 import sys
 from collections.abc import Callable
@@ -121,12 +120,12 @@ def main() -> None:
         gradient(*given.memory)()
         print(most_memory())
         return
-    _timing.pin()
-    results = _timing.measured(measure, given)
-    if given.json:
-        print(json.dumps(results))
-        return
-    _timing.show_compared("gradient, beside HIPS autograd", results)
+    _timing.run(
+        measure,
+        given,
+        lambda found, _: _timing.show_compared("gradient, beside HIPS autograd", found),
+        lambda found: _timing.ratios_of_compared(found, "HIPS autograd"),
+    )
 
 
 if __name__ == "__main__":

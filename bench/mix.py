@@ -388,13 +388,28 @@ def print_table(found: dict[str, Any], options: argparse.Namespace) -> None:
         print(f"{row['name']:30}{cells(row['chain'], RECORDING[:3])}")
 
 
+def ratios_of_peers(found: dict[str, Any]) -> _timing.Ratios:
+    """Return the ratios of each operation, recorded and with a backward, and of a user's."""
+    both = "forward and backward: "
+    mix = {
+        row["name"]: _timing.by_peer(row["recording"], "recording: ")
+        | _timing.by_peer(row["backward"], both)
+        for row in found["mix"]
+    }
+    own = {
+        f"a user operation, {row['name']}": _timing.by_peer(row["chain"], both)
+        for row in found["own"]
+    }
+    return mix | own
+
+
 def cells(figures: dict[str, Any], keys: Iterable[str]) -> str:
     return "".join(_timing.shown(figures[key], 8) for key in keys)
 
 
 def main() -> None:
     options = _timing.parser(__doc__, rounds=21).parse_args()
-    _timing.run(measure, options, print_table)
+    _timing.run(measure, options, print_table, ratios_of_peers)
 
 
 if __name__ == "__main__":

@@ -96,11 +96,18 @@ def print_table(results: list[dict[str, Any]], options: argparse.Namespace) -> N
         print(f"{r['name']:14}" + "".join(_timing.shown(x, 10) for x in (*figures, *losses)))
 
 
+def ratios(results: list[dict[str, Any]]) -> _timing.Ratios:
+    parts = {"whole steps": "ratio"} | {part: part for part in PARTS}
+    return {
+        r["name"]: {f"{title}: PyTorch": r[key] for title, key in parts.items()} for r in results
+    }
+
+
 def main() -> None:
     parser = _timing.parser(__doc__, rounds=1)
     parser.add_argument("--only", metavar="NAMES", help="some trainings, separated by commas")
     options = parser.parse_args()
-    _timing.run(measure, options, print_table)
+    _timing.run(measure, options, print_table, ratios)
 
 
 if __name__ == "__main__":

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import argparse
 import gc
-import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
+import _timing
 import numpy as np
 import torch
 from mix import own_pullback, own_torch
@@ -89,7 +89,7 @@ def tracked(call: Call) -> float:
         gc.enable()
 
 
-def count() -> list[dict[str, Any]]:
+def count(_: argparse.Namespace) -> list[dict[str, Any]]:
     theirs = calls(torch)
     rows = []
     for name, call in calls(pb).items():
@@ -107,12 +107,10 @@ def count() -> list[dict[str, Any]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--json", action="store_true", help="print the figures as JSON")
-    rows = count()
-    if parser.parse_args().json:
-        print(json.dumps(rows, indent=2))
-        return
+    _timing.run(count, _timing.parser(__doc__, rounds=1).parse_args(), print_table, ratios)
+
+
+def print_table(rows: list[dict[str, Any]], _: argparse.Namespace) -> None:
     print("From the call to its recorded result; objects are those the garbage collector tracks.\n")
     print(f"{'':24}{'functions':>11}{'files':>8}{'objects':>10}{'torch':>8}")
     for r in rows:
@@ -120,6 +118,14 @@ def main() -> None:
         print(
             f"{r['name']:24}{r['functions']:11}{r['files']:8}{r['objects']:10.1f}{torch_objects:>8}"
         )
+
+
+def ratios(rows: list[dict[str, Any]]) -> _timing.Ratios:
+    return {
+        r["name"]: {"objects: PyTorch": r["objects"] / r["torch_objects"]}
+        for r in rows
+        if r["torch_objects"] is not None
+    }
 
 
 if __name__ == "__main__":

@@ -4,27 +4,18 @@ Drawn from the registry, on 10^2, 10^4 and 10^6 float64 elements, one thread on 
 times every program of a call one after the other, in alternating order; figures are medians over
 the rounds, of differences and of ratios within a round.
 
-    python bench/ops.py [--only exp,sum] [--rounds N] [--quick] [--json FILE]
+    python bench/ops.py [--only exp,sum] [--rounds N] [--quick] [--json]
 """
 
 from __future__ import annotations
 
-import os
-
-os.environ["OMP_NUM_THREADS"] = "1"  # read when numpy and torch are imported
-os.environ["OPENBLAS_NUM_THREADS"] = "1"
-if hasattr(os, "sched_setaffinity"):
-    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
-
 import argparse
-import json
 import statistics
 import sys
 import textwrap
-from pathlib import Path
-from time import perf_counter
 from typing import Any
 
+import _timing
 import numpy as np
 import torch
 from _ops_calls import Call, Program, Programs, chosen
@@ -36,35 +27,25 @@ OVERHEAD_US, SLOWDOWN = 0.7, 1.1  # the targets
 ROUND = 4e-4  # seconds that a program runs in one round, at least once
 
 
-def timed(program: Program, repeats: int) -> float:
-    """Return the seconds of one execution, measured over `repeats`."""
-    steps = range(repeats)
-    start = perf_counter()
-    for _ in steps:
-        program()
-    return (perf_counter() - start) / repeats
-
-
 def times_of(programs: dict[str, Program], rounds: int) -> dict[str, list[float]]:
     """Return the seconds of each program in each round."""
-    repeats = {}
+    timers = {}
     for name, program in programs.items():
         program()  # once unmeasured: caches, lazy set-up
-        repeats[name] = max(1, min(2000, round(ROUND / timed(program, 3))))
-    found: dict[str, list[float]] = {name: [] for name in programs}
-    for number in range(rounds):
-        for name in programs if number % 2 else reversed(programs):
-            found[name].append(timed(programs[name], repeats[name]))
-    return found
+        once = _timing.timed(program, 3)()
+        timers[name] = _timing.timed(program, max(1, min(2000, round(ROUND / once))))
+    return _timing.interleaved(timers, rounds)
 
 
-def ratio(times: dict[str, list[float]], ours: str, theirs: str) -> float | None:
-    if ours not in times or theirs not in times:
-        return None
-    return statistics.median(a / b for a, b in zip(times[ours], times[theirs], strict=True))
+def measure(options: argparse.Namespace) -> dict[str, Any]:
+    rounds = options.rounds = 5 if options.quick else max(2, options.rounds)
+    calls, skipped = chosen({name for name in options.only.split(",") if name})
+    with np.errstate(all="ignore"):
+        rows = [measure_call(theme, call, rounds) for theme, call in calls]
+    return {"rows": rows, "skipped": skipped}
 
 
-def measure(theme: str, call: Call, rounds: int) -> dict[str, Any]:
+def measure_call(theme: str, call: Call, rounds: int) -> dict[str, Any]:
     row: dict[str, Any] = {"theme": theme, "name": call.label, "kind": call.kind, "sizes": {}}
     for n in SIZES:
         made = Programs(call, n)
@@ -75,26 +56,45 @@ def measure(theme: str, call: Call, rounds: int) -> dict[str, Any]:
                 statistics.median(a - b for a, b in pairs) * 1e6 / max(made.nodes, 1)
             )
             row["recorded"] = made.nodes
-        row["sizes"][n] = {
+        row["sizes"][title(n)] = {
             "us": {name: statistics.median(values) * 1e6 for name, values in times.items()},
-            "backward_by_numpy": ratio(times, "ours_backward", "bare_backward"),
-            "forward_by_torch": ratio(times, "ours", "torch"),
-            "backward_by_torch": ratio(times, "ours_backward", "torch_backward"),
+            "backward_by_numpy": _timing.ratio(times, "ours_backward", "bare_backward"),
+            "forward_by_torch": _timing.ratio(times, "ours", "torch"),
+            "backward_by_torch": _timing.ratio(times, "ours_backward", "torch_backward"),
         }
     return row
 
 
 # -- the report -----------------------------------------------------------------------------------
-COLUMNS = ("backward_by_numpy", "forward_by_torch", "backward_by_torch")
+COLUMNS = {
+    "backward_by_numpy": ("forward and backward", "NumPy"),
+    "forward_by_torch": ("forward", "PyTorch"),
+    "backward_by_torch": ("forward and backward", "PyTorch"),
+}
+
+
+def title(n: int) -> str:
+    return f"1e{len(str(n)) - 1}"
+
+
+def ratios(found: dict[str, Any]) -> _timing.Ratios:
+    return {
+        row["name"]: {
+            f"{what}, {size}: {peer}": figures[column]
+            for column, (what, peer) in COLUMNS.items()
+            for size, figures in row["sizes"].items()
+        }
+        for row in found["rows"]
+    }
 
 
 def slowdown(row: dict[str, Any]) -> float:
     """Return forward and backward by NumPy's at the largest size, 0 where there is none."""
-    return row["sizes"][SIZES[-1]]["backward_by_numpy"] or 0.0
+    return row["sizes"][title(SIZES[-1])]["backward_by_numpy"] or 0.0
 
 
 def print_row(row: dict[str, Any]) -> None:
-    ratios = [row["sizes"][n][column] for column in COLUMNS for n in SIZES]
+    ratios = [row["sizes"][title(n)][column] for column in COLUMNS for n in SIZES]
     cells = "".join(f"{'' if r is None else f'{r:.2f}':>8}" for r in ratios)
     missed = " overhead" * (row["overhead_us"] > OVERHEAD_US) + " slower" * (
         slowdown(row) > SLOWDOWN
@@ -102,10 +102,10 @@ def print_row(row: dict[str, Any]) -> None:
     print(f"  {row['name']:26}{row['overhead_us']:8.2f}{cells} {missed}")
 
 
-def print_table(rows: list[dict[str, Any]]) -> None:
+def print_rows(rows: list[dict[str, Any]]) -> None:
     titles = ("recording", "f+b by NumPy", "forward by torch", "f+b by torch")
-    print(f"\n{'':28}{titles[0]:>10}" + "".join(f"{title:>22}  " for title in titles[1:]))
-    print(f"{'':28}{'us':>8}" + "".join(f"{f'1e{len(str(n)) - 1}':>8}" for n in SIZES) * 3)
+    print(f"\n{'':28}{titles[0]:>10}" + "".join(f"{head:>22}  " for head in titles[1:]))
+    print(f"{'':28}{'us':>8}" + "".join(f"{title(n):>8}" for n in SIZES) * 3)
     rows = sorted(rows, key=lambda row: (row["theme"], slowdown(row), row["overhead_us"]))
     theme = None
     for row in rows:
@@ -127,21 +127,21 @@ def print_summary(rows: list[dict[str, Any]], skipped: dict[str, str]) -> None:
         f"\nforward and backward at most {SLOWDOWN} times NumPy's at 1e6: "
         f"{len(differentiated) - len(slow)} of {len(differentiated)}"
     )
-    for title, key, missing in (
+    for head, key, missing in (
         ("recording above the target", lambda row: row["overhead_us"], heavy),
         ("calls without a derivative that cost more", lambda row: row["overhead_us"], plain),
         ("forward and backward above the target", slowdown, slow),
     ):
         named = [f"{row['name']} {key(row):.2f}" for row in sorted(missing, key=key)]
-        print(f"{title}: {', '.join(named) or 'none'}")
-    for column, title in zip(COLUMNS[1:], ("forward", "forward and backward"), strict=True):
+        print(f"{head}: {', '.join(named) or 'none'}")
+    for column in ("forward_by_torch", "backward_by_torch"):
         for n in SIZES:
-            ratios = [r for row in rows if (r := row["sizes"][n][column]) is not None]
-            if ratios:
-                faster = sum(r <= 1 for r in ratios)
+            found = [r for row in rows if (r := row["sizes"][title(n)][column]) is not None]
+            if found:
+                faster = sum(r <= 1 for r in found)
                 print(
-                    f"{title} at {n} beside torch: as fast or faster in {faster} of {len(ratios)}, "
-                    f"median ratio {statistics.median(ratios):.2f}"
+                    f"{COLUMNS[column][0]} at {n} beside torch: as fast or faster in {faster} of "
+                    f"{len(found)}, median ratio {statistics.median(found):.2f}"
                 )
     print(f"not timed, {len(skipped)}:")
     for reason in sorted(set(skipped.values())):
@@ -149,30 +149,27 @@ def print_summary(rows: list[dict[str, Any]], skipped: dict[str, str]) -> None:
         print(textwrap.fill(f"{reason}: {', '.join(names)}", 100, subsequent_indent="    "))
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=21, help="default: 21")
-    parser.add_argument("--quick", action="store_true", help="5 rounds: a first impression")
-    parser.add_argument("--only", default="", help="names of operations, separated by commas")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures there")
-    options = parser.parse_args()
-    rounds = 5 if options.quick else max(2, options.rounds)
-    calls, skipped = chosen({name for name in options.only.split(",") if name})
+def print_table(found: dict[str, Any], options: argparse.Namespace) -> None:
+    rows = found["rows"]
     print(
         f"pullback beside numpy {np.__version__} and torch {torch.__version__}, Python "
-        f"{sys.version.split()[0]}; one thread, one CPU, {rounds} rounds, {len(calls)} calls.\n"
+        f"{sys.version.split()[0]}; one thread, one CPU, {options.rounds} rounds, {len(rows)} "
+        "calls.\n"
         "recording: a tracked call less the same kernel on arrays, in microseconds, 1e2 elements;\n"
         "f+b: forward and backward, by the same NumPy calls without the library (each gradient in\n"
         "memory of its own, as .grad is), and by torch's.\n"
         "* made of other operations: recording is per operation, beside the call that records "
         "nothing."
     )
-    with np.errstate(all="ignore"):
-        rows = [measure(theme, call, rounds) for theme, call in calls]
-    print_table(rows)
-    print_summary(rows, skipped)
-    if options.json:
-        options.json.write_text(json.dumps({"rounds": rounds, "rows": rows, "skipped": skipped}))
+    print_rows(rows)
+    print_summary(rows, found["skipped"])
+
+
+def main() -> None:
+    parser = _timing.parser(__doc__, rounds=21)
+    parser.add_argument("--quick", action="store_true", help="5 rounds: a first impression")
+    parser.add_argument("--only", default="", help="names of operations, separated by commas")
+    _timing.run(measure, parser.parse_args(), print_table, ratios)
 
 
 if __name__ == "__main__":

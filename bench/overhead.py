@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import gc
-import json
 import os
 import statistics
 import subprocess
@@ -192,24 +191,30 @@ class Row:
             "ratio": ratio,
             "ratio_quartiles": [low, high],
             "target": self.target,
-            "reached": None if self.target is None else ratio <= self.target,
         }
 
 
 def rows() -> list[Row]:
     return [
         Row("recorded multiply, one operand tracked", 0.65, recorded_multiply),
-        Row("  both operands tracked", None, lambda m, lib: recorded_multiply(m, lib, True)),
+        Row(
+            "the same, both operands tracked", None, lambda m, lib: recorded_multiply(m, lib, True)
+        ),
         Row("1000 multiplies, forward + backward", 0.65, multiply_chain),
         Row("1000 custom ops, two saved by name", 0.40, custom_chain),
-        Row("  both arguments tracked", None, lambda m, lib: custom_chain(m, lib, True)),
+        Row("the same, both arguments tracked", None, lambda m, lib: custom_chain(m, lib, True)),
         Row("backward of one multiply", 0.35, one_op_backward),
         Row("gradient step, batch 8, 8-16-1", 0.60, gradient_step),
         Row("training step, batch 8, 8-8-16-1, SGD", 0.60, training_step),
     ]
 
 
-def measure(rounds: int) -> list[dict[str, Any]]:
+def measure(options: argparse.Namespace) -> dict[str, Any]:
+    rounds = max(2, options.rounds)  # quartiles need two
+    return {"rows": measure_rows(rounds), "import": measure_imports(min(rounds, 9))}
+
+
+def measure_rows(rounds: int) -> list[dict[str, Any]]:
     table = rows()
     timers = [(row, row.program(pb.tensor, pb), row.program(torch.tensor, torch)) for row in table]
     for _, ours, theirs in timers:  # once unmeasured: caches, lazy set-up
@@ -246,55 +251,50 @@ def import_seconds(statement: str, rounds: int) -> float:
 
 
 def measure_imports(rounds: int) -> dict[str, Any]:
-    ours = import_seconds("import pullback", rounds)
     return {
-        "pullback_s": ours,
+        "pullback_s": import_seconds("import pullback", rounds),
         "of_which_numpy_s": import_seconds("import numpy", rounds),
         "torch_s": import_seconds("import torch", min(rounds, 3)),
         "target_s": IMPORT_LIMIT,
-        "reached": ours <= IMPORT_LIMIT,
     }
 
 
-def verdict(reached: bool | None) -> str:
-    return "" if reached is None else "reached" if reached else "MISSED"
+def verdict(figure: float, target: float | None) -> str:
+    return "" if target is None else "reached" if figure <= target else "MISSED"
 
 
-def print_table(results: list[dict[str, Any]], imports: dict[str, Any], rounds: int) -> None:
+def print_table(found: dict[str, Any], options: argparse.Namespace) -> None:
+    imports = found["import"]
     print(
         f"pullback beside torch {torch.__version__}, numpy {np.__version__}, "
-        f"Python {sys.version.split()[0]}; one thread, one CPU, {rounds} rounds, "
+        f"Python {sys.version.split()[0]}; one thread, one CPU, {options.rounds} rounds, "
         "4-element float32 arrays."
     )
     print("Times are medians in microseconds, and noise of this machine: only ratios carry over.")
     print(f"\n{'':40}{'pullback':>10}{'torch':>10}{'ratio':>8}{'quartiles':>15}{'target':>8}")
-    for r in results:
+    for r in found["rows"]:
         low, high = r["ratio_quartiles"]
         target = "" if r["target"] is None else f"{r['target']:.2f}"
         print(
             f"{r['name']:40}{r['pullback_us']:10.2f}{r['torch_us']:10.2f}{r['ratio']:8.3f}"
-            f"{f'{low:.3f}-{high:.3f}':>15}{target:>8}  {verdict(r['reached'])}"
+            f"{f'{low:.3f}-{high:.3f}':>15}{target:>8}  {verdict(r['ratio'], r['target'])}"
         )
     print(
         f"\nimport pullback: {imports['pullback_s']:.3f} s in a fresh interpreter, of which numpy "
         f"alone {imports['of_which_numpy_s']:.3f} s; target {imports['target_s']} s "
-        f"{verdict(imports['reached'])}; import torch: {imports['torch_s']:.3f} s"
+        f"{verdict(imports['pullback_s'], imports['target_s'])}; "
+        f"import torch: {imports['torch_s']:.3f} s"
     )
 
 
+def ratios(found: dict[str, Any]) -> _timing.Ratios:
+    imports = found["import"]
+    rows = {r["name"]: {"PyTorch": r["ratio"]} for r in found["rows"]}
+    return rows | {"import": {"PyTorch": imports["pullback_s"] / imports["torch_s"]}}
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=21, help="at least 2 (default: 21)")
-    parser.add_argument("--json", action="store_true", help="print the figures as JSON")
-    options = parser.parse_args()
-    _timing.pin()
-    options.rounds = max(2, options.rounds)  # quartiles need two
-    results = measure(options.rounds)
-    imports = measure_imports(min(options.rounds, 9))
-    if options.json:
-        print(json.dumps({"rounds": options.rounds, "rows": results, "import": imports}, indent=2))
-    else:
-        print_table(results, imports, options.rounds)
+    _timing.run(measure, _timing.parser(__doc__, rounds=21).parse_args(), print_table, ratios)
 
 
 if __name__ == "__main__":

@@ -115,6 +115,10 @@ def print_table(results: list[dict[str, Any]], options: argparse.Namespace) -> N
         )
 
 
+def ratios(results: list[dict[str, Any]]) -> _timing.Ratios:
+    return {r["name"]: _timing.by_peer(r) for r in results}
+
+
 def main() -> None:
     parser = _timing.parser(__doc__, rounds=9)
     parser.add_argument("--only", metavar="NAMES", help="some programs, separated by commas")
@@ -134,7 +138,7 @@ def main() -> None:
         help="without a file: to draw",
     )
     options = parser.parse_args()
-    _timing.run(measure, options, print_table)
+    _timing.run(measure, options, print_table, ratios)
 
 
 if __name__ == "__main__":

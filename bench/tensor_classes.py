@@ -10,7 +10,6 @@ order. Each ratio is the median over the rounds; values are compared first.
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
 import sys
 from types import SimpleNamespace
@@ -72,18 +71,20 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def main() -> None:
-    options = _timing.parser(__doc__, rounds=21).parse_args()
-    _timing.pin()
-    found = _timing.measured(measure, options)
-    if options.json:
-        print(json.dumps(found, indent=2))
-        return
+    _timing.run(measure, _timing.parser(__doc__, rounds=21).parse_args(), print_table, ratios)
+
+
+def print_table(found: dict[str, Any], _: argparse.Namespace) -> None:
     print(f"{'recorded on tensors with NumPy methods':34}{'plain us':>9}{'ratio':>8}")
     for row in found["rows"]:
         print(f"{row['name']:34}{row['us']:9.2f}{_timing.shown(row['ratio'], 8)}")
     every = [row["ratio"] for row in found["rows"]]
     print(f"{'geometric mean':43}{_timing.shown(_timing.geometric_mean(every), 8)}")
     print(f"{'worst':43}{_timing.shown(max(every), 8)}")
+
+
+def ratios(found: dict[str, Any]) -> _timing.Ratios:
+    return {row["name"]: {"plain tensors": row["ratio"]} for row in found["rows"]}
 
 
 if __name__ == "__main__":

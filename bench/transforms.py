@@ -11,7 +11,6 @@ and once more compiled (`jax.jit`), which takes seconds before the first call.
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
 import sys
 from collections.abc import Callable
@@ -316,16 +315,18 @@ def measure(options: argparse.Namespace) -> list[dict[str, Any]]:
 def main() -> None:
     parser = _timing.parser(__doc__, rounds=15)
     parser.add_argument("--only", metavar="NAMES", help="some tasks, separated by commas")
-    options = parser.parse_args()
-    _timing.pin()
-    results = _timing.measured(measure, options)
-    if options.json:
-        print(json.dumps(results, indent=2))
-        return
+    _timing.run(measure, parser.parse_args(), print_table, ratios)
+
+
+def print_table(results: list[dict[str, Any]], options: argparse.Namespace) -> None:
     print(f"{'':12}{'pullback ms':>12}" + "".join(f"{'/' + peer:>12}" for peer in PEERS[1:]))
     for r in results:
         columns = "".join(_timing.shown(r.get(peer), 12) for peer in PEERS[1:])
         print(f"{r['name']:12}{_timing.shown(r['ms'], 12, 3)}{columns}")
+
+
+def ratios(results: list[dict[str, Any]]) -> _timing.Ratios:
+    return {r["name"]: _timing.by_peer(r) for r in results}
 
 
 if __name__ == "__main__":
