@@ -23,6 +23,8 @@ _WAITING = 2.0  # how much longer than its time of the processor something may t
 # What ends sooner needs no progress; between two updates so many seconds pass.
 _SOON = 1.0
 _PAUSE = 0.1
+# The clock of this thread; in a browser there is none, and but one thread.
+_processor_time = getattr(time, "thread_time", time.process_time)
 _PATIENCE, _SLOWER = 1.0, 20.0  # what another call may take: in seconds, and as calls on average
 
 
@@ -47,11 +49,11 @@ class Budget:
     """Seconds from now on, of the processor, so that no less is found on a busy machine."""
 
     def __init__(self, seconds: float) -> None:
-        self._seconds, self._begun = seconds, (time.perf_counter(), time.thread_time())
+        self._seconds, self._begun = seconds, (time.perf_counter(), _processor_time())
 
     def left(self) -> float:
         """Return how many seconds are left."""
-        waited, took = time.perf_counter() - self._begun[0], time.thread_time() - self._begun[1]
+        waited, took = time.perf_counter() - self._begun[0], _processor_time() - self._begun[1]
         return max(0.0, self._seconds - max(took, waited / _WAITING))
 
     def lasts(self, seconds: float = 0.0) -> bool:
@@ -158,6 +160,15 @@ def limited(seconds: float, usual: float = float("inf"), doing: str = "") -> Ite
             DISPLAY.get()("")
 
 
+def starts_threads() -> bool:
+    """Return whether threads can be started: in a browser they cannot."""
+    try:
+        threading.Thread(target=int).start()
+    except RuntimeError:
+        return False
+    return True
+
+
 class _Worker(threading.Thread):
     """A thread that makes calls one after the other, whatever they raise, until there is none."""
 
@@ -184,12 +195,14 @@ def ends(call: Callable[[], object], seconds: float = _PATIENCE) -> bool:
         with limited(float("inf")):  # its time is none of the check's
             call()
 
-    idle = deadline().idle
+    idle, within = deadline().idle, partial(contextvars.copy_context().run, run)
     try:
         worker = idle.pop() if idle else _Worker()
-    except RuntimeError:  # where there are no threads it is taken to end
+    except RuntimeError:  # where there are no threads it is taken to end, and runs here
+        with contextlib.suppress(Exception, OutOfTimeError):
+            within()
         return True
-    worker.calls.put(partial(contextvars.copy_context().run, run))
+    worker.calls.put(within)
     try:
         worker.ended.get(timeout=seconds + _SLOWER * deadline().average())
     except Empty:

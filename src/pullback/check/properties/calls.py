@@ -19,7 +19,7 @@ import numpy as np
 
 from pullback.arrays import is_array
 from pullback.check.comparison import gradient_noise
-from pullback.check.deadline import deadline
+from pullback.check.deadline import deadline, starts_threads
 from pullback.check.properties.variants import RAISED, Variant
 from pullback.check.report import Cause, InapplicableError, first_line, quoted
 from pullback.check.session import Session
@@ -188,6 +188,9 @@ def modes(session: Session) -> Iterator[Variant]:
     recorded = run.values()
     outs = [f"output {k}" for k in range(len(recorded))]
     yield same("under no_grad", without_recording, recorded, names=outs)
+    if not starts_threads():
+        yield "in one thread: no other can be started here"
+        return
     seeds = [session.seeds(f"thread {k}") for k in range(_THREADS)]
     expected = [g for each in seeds for g in run.gradients(each)]
 

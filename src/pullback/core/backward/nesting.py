@@ -25,7 +25,10 @@ def in_thread(function: Callable[[], None]) -> None:
             errors.append(error)
 
     thread = threading.Thread(target=call)
-    thread.start()
+    try:
+        thread.start()
+    except RuntimeError:  # a browser starts none: then on this stack
+        return function()
     thread.join()
     if errors:
         raise errors.pop()
