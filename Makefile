@@ -8,7 +8,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: demo test test-others test-checker test-uncovered test-operations adopters peers peers-programs peers-others programs bench versions release-check docs docs-test stubs stress stress-check stress-others lint types format clean
+.PHONY: demo test test-others test-checker test-uncovered test-operations adopters peers peers-programs peers-others programs bench versions release-check docs docs-test lite stubs stress stress-check stress-others lint types format clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.installed-examples
@@ -89,6 +89,15 @@ docs: $(VENV)/.installed-docs
 # The site in a browser: Debian's Chromium, or the one that CHROMIUM names.
 docs-test: docs $(VENV)/.installed-docs-test
 	$(PYTEST) -m browser tests/browser
+
+# A JupyterLite site in build/lite/site, with the wheel and notebooks of the pages of Start. Any web
+# server of files serves it. Its Python kernel is fetched from the network by the browser.
+lite: $(VENV)/.installed-lite
+	rm -rf build/lite
+	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir build/lite/wheels . array-api-compat
+	$(BIN)/python docs/lite.py build/lite/notebooks
+	cd build/lite && $(CURDIR)/$(BIN)/jupyter lite build --contents notebooks \
+	  --piplite-wheels wheels --output-dir site
 
 # What follows from declarations: exports, and stubs of what type checkers cannot see.
 stubs: $(VENV)/.installed-test
