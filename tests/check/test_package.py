@@ -69,7 +69,7 @@ def test_the_public_names_are_listed_and_others_refused():
 
 # -- how large it is, and which words it knows -----------------------------------------------------
 MOST = {
-    "lines": 8_660,
+    "lines": 8_670,
     "files": 37,
     "lines of a file": 394,
     "lines of a function": 38,
