@@ -15,7 +15,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
-from functools import partial
 from queue import Empty, SimpleQueue
 
 WAY_OUT = "pass a larger time_limit, smaller inputs, or fast=True"  # of a check that reached it
@@ -195,7 +194,11 @@ def ends(call: Callable[[], object], seconds: float = _PATIENCE) -> bool:
         with limited(float("inf")):  # its time is none of the check's
             call()
 
-    idle, within = deadline().idle, partial(contextvars.copy_context().run, run)
+    idle, context = deadline().idle, contextvars.copy_context()
+
+    def within() -> None:
+        context.run(run)
+
     try:
         worker = idle.pop() if idle else _Worker()
     except RuntimeError:  # where there are no threads it is taken to end, and runs here

@@ -174,7 +174,7 @@ def repeatable(session: Session) -> Iterator[Variant]:
         yield same("in a graph with another call", run_both, every, names=names)
 
 
-def modes(session: Session) -> Iterator[Variant]:
+def modes(session: Session) -> Iterator[Variant | str]:
     """Call without recording, and in several threads at once, each backward in another thread."""
     subject, arrays = session.subject, session.arrays
 
