@@ -94,3 +94,15 @@ def test_functional_call_says_what_is_wrong_with_names_and_objects():
         pb.nn.functional_call([], {}, X)
     with pytest.raises(ArgumentError, match=r"for 'weights\.0', got one in a tuple"):
         pb.nn.functional_call(Fixed(), {"weights.0": pb.ones(2)})
+
+
+def test_load_state_dict_refuses_what_a_transform_differentiates_by():
+    module = network()
+
+    def loss(parameters):
+        module.load_state_dict(parameters)
+        return module(X).square().sum()
+
+    with pytest.raises(pb.errors.GraphError, match=r"pb.nn.functional_call\(module"):
+        pb.grad(loss)(values_of(module))
+    module.load_state_dict(dict(network().named_parameters()))

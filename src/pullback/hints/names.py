@@ -27,7 +27,8 @@ jit compile vmap_jit pmap: functions run as they are; nothing is compiled
 profiler: time.perf_counter, or Python's cProfile
 get_num_threads: pb.set_num_threads sets it
 random seed initial_seed: pb.manual_seed(n), or pb.Generator()
-func functional: the functions are at the top: pb.grad, pb.vjp, pb.jvp, pb.vmap, pb.jacobian
+func functional: the functions are at the top: pb.grad, pb.vjp, pb.jvp, pb.vmap, pb.jacobian;
+    functional_call is pb.nn.functional_call
 utils: pb.checkpoint(f)(x) for utils.checkpoint, {_BATCHES} for utils.data,
     pb.plot.history for utils.tensorboard, pb.nn.utils for nn.utils
 amp autocast: choose dtypes: x.to(pb.float16)

@@ -13,6 +13,7 @@ from pullback.core.graph.modes import no_grad
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, ArgumentTypeError, compose, nearest
 from pullback.nn.parameter import Frozen, Parameter
+from pullback.nn.stateless import refuse_tracked
 from pullback.nn.walking import Part, Walked, is_parameter, walk
 from pullback.ops.functions.creation import asarray
 
@@ -229,6 +230,8 @@ class Module(Walked):
         ------
         ArgumentError
             If names or shapes differ: all differences are listed, and nothing is loaded.
+        GraphError
+            If a transform differentiates by a value: a copy has no gradient.
 
         Examples
         --------
@@ -256,6 +259,7 @@ class Module(Walked):
         if lines:
             required = f"{type(self).__name__}.load_state_dict: the state of this module required"
             raise ArgumentError("\n  ".join([f"{required}, got one that differs:", *lines]))
+        refuse_tracked(f"{type(self).__name__}.load_state_dict", came)
         with no_grad():
             for name, tensor in own.items():
                 if name in came:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, MutableMapping
 from typing import Any
 
 from pullback.core.tensor.tensor import Tensor
-from pullback.errors import ArgumentError, ArgumentTypeError, compose, nearest
+from pullback.errors import ArgumentError, ArgumentTypeError, GraphError, compose, nearest
 from pullback.nn.walking import Part, walk
 
 
@@ -93,3 +93,13 @@ def _put(part: Part, value: Any) -> None:
         raise ArgumentError(compose("functional_call", required, "one in a tuple", hint=hint))
     else:
         object.__setattr__(part.owner, part.key, value)
+
+
+def refuse_tracked(op: str, values: Mapping[str, Tensor]) -> None:
+    """Raise for what a transform differentiates by, which would get zeros without a word."""
+    for name, tensor in values.items():
+        if tensor.requires_grad and tensor._node.levels > 1:  # bit 0 is for a user's own leaves
+            required = "values without gradient required, as they are copied"
+            came = f"{name!r} that a transform differentiates by"
+            hint = "pb.nn.functional_call(module, parameters, x) computes with them"
+            raise GraphError(compose(op, required, came, hint=hint))

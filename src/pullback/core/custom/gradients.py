@@ -161,6 +161,9 @@ def _single(op: Any, node: CustomNode, result: Any) -> list[Any]:
             op,
             "backward must return a mapping from argument names to gradients, a tuple or one "
             f"tensor, got {type(result).__name__}",
+            hint="backward(ctx, grad_output) returns the gradients themselves"
+            if callable(result)
+            else None,
         )
     if len(tensors) != 1:
         names = ", ".join(arguments.names[i] for i in tensors)

@@ -291,7 +291,7 @@ def _missing_rule(op: Primitive, i: int) -> NoReturn:
     raise MissingRuleError(
         compose(
             op.name,
-            f"a gradient rule for the argument '{op.inputs[i]}'",
+            f"a gradient rule for the argument '{op.inputs[i]}' required",
             "an operation that has none",
             hint=f"detach() the argument '{op.inputs[i]}' if its gradient is not needed",
         )
