@@ -243,7 +243,6 @@ class _Search:
         self.arrays = arrays - self.sure - of(Use.TENSOR)  # what forward takes as arrays
         self.real: set[str] = set()  # what forward takes as real numbers, so that it is no index
         self.problems: dict[Specs, str] = {}  # of what was tried
-        self.unfit: list[Specs] = []  # what forward takes, with a gradient that does not fit
         self.unsummed = False  # whether a sum over an axis was missing in a gradient
 
     def inputs(self, specs: Specs, constants: Collection[str] = (), scale: float = 1.0) -> Inputs:
@@ -270,24 +269,11 @@ class _Search:
                 continue
             problem = self.tried(specs)
             if not isinstance(problem, str):
-                return self.accepted(specs, problem)
+                return self.inputs(specs, problem)
             self.problems[specs] = problem
             if len(self.problems) > _MAX_TRIES:
                 break
         raise self.refusal()
-
-    def accepted(self, specs: Specs, constants: Collection[str]) -> Inputs:
-        """Return the inputs of a candidate.
-
-        It must not be one of numbers alone where forward takes arrays, and backward does not: a
-        gradient that has lost its axes fits a number.
-        """
-        larger = [taken for taken in self.unfit if any(d.shape for d in taken if _is_real(d))]
-        if not larger or any(d.shape for d in specs if _is_real(d)):
-            return self.inputs(specs, constants)
-        if len(_reals_of(specs)) > 1:
-            raise self.refusal()
-        return self.inputs(larger[0])
 
     def is_likely(self, plain: Specs, values: str) -> bool:
         """Return whether what was read and tried speaks for a candidate."""
@@ -322,7 +308,6 @@ class _Search:
                 grads = run.vjp([np.ones_like(v) for v in run.values()])
         except GradientError as error:
             self.unsummed |= bool(error.unsummed)
-            self.unfit += [specs] if error.argument else []
             return f"{_REFUSED}: {first_line(error)}" if error.argument else []
         except (NameError, ImportError, NameNotFoundError):  # whatever the inputs
             return []
