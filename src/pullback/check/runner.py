@@ -197,6 +197,10 @@ class Runner:
         if plain and not self._wrong(inputs):
             why = "the disagreement at the guess does not repeat nearby, or forward is rough"
             return self._unchecked(why)
+        if inputs.doubt:
+            hint = f"if these are meant, describe them: {described_call(self.rest, inputs.text)}"
+            what = f"`{report.name}` at other inputs than {inputs.text}"
+            report.unchecked.insert(0, Unchecked(what, inputs.doubt, hint))
         return report
 
     def _unchecked(self, why: str, hint: str = "") -> Report:

@@ -61,7 +61,7 @@ def shapes(session: Session) -> Iterator[Situation]:
 def _broadcast(session: Session) -> Iterator[Situation]:
     """Yield calls with one of two arguments of one shape in a shape that broadcasts to it."""
     shapes = [a.shape for a in session.arrays]
-    for i, a in enumerate(session.arrays):
+    for i, a in reversed([*enumerate(session.arrays)]):  # the last is the likeliest to be smaller
         if not a.size or not a.ndim or shapes.count(a.shape) < 2:
             continue
         name, k = session.subject.names[i], session.subject.tracked[i]

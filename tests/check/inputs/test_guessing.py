@@ -230,6 +230,47 @@ def test_a_gradient_that_does_not_fit_guessed_inputs_is_not_checked_and_says_why
     assert [failure.cause.name for failure in said.failures] == ["missing-sum"]
 
 
+@pytest.mark.parametrize(
+    ("forward", "backward", "got"),
+    [
+        (lambda ctx, x: x.sum(-1), lambda ctx, g: g, "(4,)"),
+        (lambda ctx, x: 2 * x, lambda ctx, g: 2 * g.sum(), "()"),
+        (lambda ctx, x: x.sum(-1), lambda ctx, g: g.unsqueeze(-1), "(4, 1)"),
+    ],
+)
+def test_a_gradient_of_another_shape_is_wrong_though_it_would_fit_a_smaller_guess(
+    forward, backward, got
+):
+    report = check_op(pb.autograd_function(forward, backward), raise_exception=False)
+    (failure,) = report.failures
+    assert failure.text.endswith(f"wrong shape: expected shape (4, 3), got {got}.")
+
+
+def _with(function, gradient):
+    def forward(ctx, x, y):
+        ctx.save_for_backward(x, y)
+        return function(x, y)
+
+    return pb.autograd_function(forward, lambda ctx, g: gradient(g, *ctx.saved_tensors))
+
+
+def test_a_rule_for_shapes_that_the_guess_had_to_find_is_not_checked_until_they_are_described():
+    product = _with(lambda x, y: x * y, lambda g, x, y: (g * y, g * x))
+    dot = _with(lambda x, y: x @ y, lambda g, x, y: (g * y, g * x))
+    why = {}
+    for op, text in ((product, "x: (n, d), y: (n, d)"), (dot, "x: (n,), y: (n,)")):
+        (why[op],) = check_op(op, raise_exception=False).unchecked
+        assert check_op(op, text).ok
+    assert "`y`: sum over axis 0 is missing" in why[product].why
+    assert "forward takes x: (n, d), y: (d, m) too, for which backward raises" in why[dot].why
+    assert '"x: (n,), y: (n,)"' in why[dot].hint
+
+
+def test_of_an_argument_that_the_rule_sums_up_a_number_is_guessed():
+    shifted = _with(lambda x, y: x - y, lambda g, x, y: (g, -g.sum()))
+    assert check_op(shifted).notes[0] == "inputs: x (4, 3), y ()"
+
+
 def _nan_at_zero(x):
     return pb.where(x == 0, np.nan, 0.0)
 

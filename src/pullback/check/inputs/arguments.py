@@ -54,6 +54,8 @@ class Inputs(NamedTuple):
     notes: tuple[str, ...] = ()  # for the report
     domains: Mapping[str, str] = {}  # the words for those that have a structure, by name
     bounded: frozenset[str] = frozenset()  # the names of those that have to stay between bounds
+    doubt: str = ""  # why others may be meant
+    text: str = ""  # their description, if that is in doubt
 
 
 class Change(NamedTuple):

@@ -2,7 +2,8 @@
 
 What an argument may be follows from its hint, default, docstring and use; which shapes fit
 together, from a table. A guess is accepted if forward returns finite floating results that depend
-on it, for larger values too, and backward takes it.
+on it, for larger values too. Where backward does not take one, others are tried; but no rule is
+right because arguments became small enough for it.
 """
 
 from __future__ import annotations
@@ -195,6 +196,11 @@ def _reals_of(specs: Specs) -> list[str]:
     return list(dict.fromkeys(d.name for d in specs if _is_real(d)))
 
 
+def _ranks_of(specs: Specs) -> dict[str, int]:
+    """Return how many axes each floating or complex array has."""
+    return {d.name: len(d.shape) for d in specs if d.shape is not None and d.dtype[0] in "fc"}
+
+
 # -- the text to give ------------------------------------------------------------------------------
 def _as_text(specs: Specs) -> str:
     return ", ".join(map(str, specs))
@@ -243,6 +249,7 @@ class _Search:
         self.arrays = arrays - self.sure - of(Use.TENSOR)  # what forward takes as arrays
         self.real: set[str] = set()  # what forward takes as real numbers, so that it is no index
         self.problems: dict[Specs, str] = {}  # of what was tried
+        self.misfits: dict[Specs, str] = {}  # of those that forward takes, whose gradient is unfit
         self.unsummed = False  # whether a sum over an axis was missing in a gradient
 
     def inputs(self, specs: Specs, constants: Collection[str] = (), scale: float = 1.0) -> Inputs:
@@ -269,11 +276,36 @@ class _Search:
                 continue
             problem = self.tried(specs)
             if not isinstance(problem, str):
-                return self.inputs(specs, problem)
+                return self.chosen(specs, problem)
             self.problems[specs] = problem
             if len(self.problems) > _MAX_TRIES:
                 break
+        larger = [specs for specs in self.taken() if any(_ranks_of(specs).values())]
+        if larger and all(specs in self.misfits for specs in larger):
+            return self.inputs(larger[0])
         raise self.refusal()
+
+    def chosen(self, specs: Specs, constants: Collection[str]) -> Inputs:
+        """Return inputs that backward takes, with the doubt that larger ones leave.
+
+        If it takes nothing but 0-d arrays, those are returned that forward took first.
+        """
+        ranks = _ranks_of(specs)
+        if self.misfits and not any(ranks.values()):
+            return self.inputs(next(iter(self.misfits)))
+        for other in self.taken():
+            unfit, old = self.misfits.get(other, ""), _ranks_of(other)
+            axes = {name: rank for name, rank in old.items() if rank}
+            shrunk = axes and all(ranks.get(name, -1) < rank for name, rank in axes.items())
+            batch = not unfit and max(old.values()) > 2  # which is seldom meant
+            if unfit in old.keys() - ranks or (shrunk and not batch):
+                why = f"forward takes {_as_text(other)} too, for which {self.problems[other]}"
+                return self.inputs(specs, constants)._replace(doubt=why, text=_as_text(specs))
+        return self.inputs(specs, constants)
+
+    def taken(self) -> list[Specs]:
+        """Return what forward takes and backward does not."""
+        return [specs for specs, why in self.problems.items() if why.startswith(_REFUSED)]
 
     def is_likely(self, plain: Specs, values: str) -> bool:
         """Return whether what was read and tried speaks for a candidate."""
@@ -308,6 +340,8 @@ class _Search:
                 grads = run.vjp([np.ones_like(v) for v in run.values()])
         except GradientError as error:
             self.unsummed |= bool(error.unsummed)
+            if error.argument and not error.unsummed and any(_ranks_of(specs).values()):
+                self.misfits[specs] = error.argument
             return f"{_REFUSED}: {first_line(error)}" if error.argument else []
         except (NameError, ImportError, NameNotFoundError):  # whatever the inputs
             return []
@@ -320,7 +354,7 @@ class _Search:
     def refusal(self) -> CannotGuessError:
         """Return the error for inputs that cannot be guessed, with a description to edit."""
         problems = self.problems or {(): "nothing to differentiate"}
-        taken = [specs for specs, problem in problems.items() if problem.startswith(_REFUSED)]
+        taken = self.taken()
         specs = [*taken, *problems][0]
         why = (
             f"inputs of `{name_of(self.fn)}` could not be guessed, got "

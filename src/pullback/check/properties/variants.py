@@ -17,11 +17,12 @@ from pullback.check.deadline import OutOfTimeError, deadline
 from pullback.check.explain import cause_of, cause_of_exception
 from pullback.check.explain.evidence import Evidence
 from pullback.check.repair import fail
-from pullback.check.report import Cause, InapplicableError, Status, first_line
+from pullback.check.report import Cause, InapplicableError, Status, Unchecked, first_line
 from pullback.check.session import Session
 from pullback.check.subject import BackwardError, ForwardError
 from pullback.check.values import Array, Arrays
 
+_BROADCAST = "shapes that broadcast"  # of guessed arguments: told once
 RAISED: tuple[type[Exception], ...] = (ForwardError, BackwardError)
 
 
@@ -129,6 +130,7 @@ def _agrees(session: Session, situation: Situation) -> None:
 
     What backward raises is loud, and noted for a size alone. A gradient of another shape than its
     argument counts where it is explained, unless the rule is meant for the shape of the user's.
+    Whether guessed arguments are meant to broadcast nobody said.
     """
     other, when, cause, hint, explained = situation
     try:
@@ -140,6 +142,11 @@ def _agrees(session: Session, situation: Situation) -> None:
             session.fail(cause_of_exception(error), situation=when)
         elif explained:
             session.note(f"forward works {when}, but backward raises: {first_line(error)}")
+        elif came is not None and session.options.guessed:
+            why = f"backward raises {when}: {cause_of_exception(error).text}"
+            hint = f"{hint}; if all have one shape, describe the inputs"
+            if all(each.what != _BROADCAST for each in session.report.unchecked):
+                session.report.unchecked.append(Unchecked(_BROADCAST, why, hint))
         return
     if wrong:
         other.subject.base = session.subject
