@@ -4,7 +4,7 @@ import functools
 
 import numpy as np
 import pytest
-from tests.check._repair import change, changes, operation, texts
+from tests.check._repair import change, changes, defined, operation, texts
 
 import pullback as pb
 from pullback.check import check_op
@@ -141,13 +141,13 @@ STATEMENTS = {
         "x",
         "ctx.x = x.numpy(); return pb.where(x > 0, x, 0.0)",
         "return pb.asarray(g.numpy())",
-        "x.numpy() > 0)",
+        "* (x > 0)`",
     ),
     "the signs of values": (
         "x",
         "ctx.x = x.numpy(); return pb.abs(x)",
         "return pb.asarray(g.numpy())",
-        "* np.sign(x.numpy())",
+        "* x.sign()`",
     ),
     "a variable of forward": (
         "x",
@@ -297,3 +297,27 @@ def test_a_gradient_that_is_wrong_at_another_length_is_repaired_for_it():
     (failure,) = check_op(op, np.outer(X[:2], Y), raise_exception=False).failures
     assert failure.part == "shapes"
     assert "/ x.shape[1]" in failure.repair
+
+
+# ---- what is not proposed ------------------------------------------------------------------------
+def test_a_change_that_is_right_for_some_shapes_alone_is_not_proposed():
+    op = operation(*texts("x, c", "x * c", "(g * c, (g * x).mean())"))
+    assert "(g * x).sum()" in changes(op, X, np.array(1.5))  # not (g @ x).mean()
+
+
+def test_of_a_gradient_that_is_always_zero_no_factor_that_is_zero_is_proposed():
+    op = operation(*texts("x, offset", "pb.round(x) + offset", "(g, None)"))
+    assert changes(op, X, 0) == ""
+
+
+def test_a_change_uses_no_module_that_the_file_does_not_import():
+    texts_of = texts("x, c", "pb.abs(x) - c", "(g * x, -g.sum())")
+    forward, backward = map(defined, texts_of, ("forward", "backward"))
+    del forward.__globals__["np"], backward.__globals__["np"]
+    assert "g * x.sign()" in change(forward, backward, X, np.array(1.5))
+
+
+def test_of_gradients_that_are_swapped_only_an_exchange_is_proposed():
+    op = operation(*texts("x, y", "x * y", "(g * x, g * y)"))
+    text = changes(op, X, Y)
+    assert "with `(g * y, g * x)`" in text or not text, text

@@ -31,6 +31,7 @@ from pullback.core.graph.modes import RECORD, STATE
 from pullback.transforms.api.checkpoint import kept_globals
 
 SECONDS = 1.5  # of the processor, that a search may take
+_LEAVES = (ast.Name, ast.Constant)
 _CALLS = 40  # the calls that may be made however long they take
 _FOR_ONE = 1.0  # how much unlikelier one change may be than one for each gradient
 _IN_FORWARD = 1.0  # how much unlikelier it is that forward should save something else
@@ -44,7 +45,8 @@ def fail(session: Session, evidence: Evidence, causes: Sequence[tuple[int, Cause
     seconds = deadline().end - time.perf_counter()
     told = [i for i, _ in causes]
     wrong = told + [i for i, w in enumerate(evidence.wrong) if w.any() and i not in told]
-    found = functools.cache(lambda: _repairs(evidence, wrong, seconds))
+    swapped = any(cause.name == "swapped" for _, cause in causes)
+    found = functools.cache(lambda: _repairs(evidence, wrong, seconds, swapped))
     for i, cause in causes:
         session.fail(
             cause,
@@ -56,10 +58,12 @@ def fail(session: Session, evidence: Evidence, causes: Sequence[tuple[int, Cause
         )
 
 
-def _repairs(evidence: Evidence, wrong: Sequence[int], seconds: float) -> dict[int, str]:
+def _repairs(
+    evidence: Evidence, wrong: Sequence[int], seconds: float, swapped: bool
+) -> dict[int, str]:
     """Return a change of the source for arguments, each once; what is not found in time is none.
 
-    None is found where the source cannot be read.
+    None is found where the source cannot be read; of `swapped` gradients only an exchange.
     """
     subject = evidence.session.subject
     op = subject.fn
@@ -77,7 +81,7 @@ def _repairs(evidence: Evidence, wrong: Sequence[int], seconds: float) -> dict[i
         STATE.set(RECORD)
         quiet = warnings.catch_warnings(action="ignore")
         with limited(max(seconds, 0.0)) as limit, limit.leaving_out(_CALLS), kept_globals(), quiet:
-            return Search(evidence, wrong, rule, saver).found()
+            return Search(evidence, wrong, rule, saver).found(swapped)
 
     try:
         found = contextvars.copy_context().run(search)  # the reader's modes stay as they are
@@ -99,7 +103,7 @@ class Search:
         self.trials = Trials(evidence, wrong, rule, saver)
         self.needs = Needs(self.trials)
 
-    def found(self) -> dict[int, str]:
+    def found(self, swapped: bool = False) -> dict[int, str]:
         """Return one change for all gradients, or one for each: the likeliest are tried first."""
         trials, wrong = self.trials, self.trials.wrong
         names, rule, saver = trials.names, trials.rule, trials.saver
@@ -109,6 +113,8 @@ class Search:
         edits = [*itertools.chain(*parts), *self._of(saver, _saving(saver.tree), atoms[rule])]
         found: dict[int, str] = {}
         last = float("inf")  # the cost up to which one change may still replace several
+        lent = names[saver].keys()  # all other names have to be those of the module
+        edits = [e for e in edits if e.new_names <= lent and (not swapped or _exchanges(e))]
         for edit in sorted(edits, key=lambda edit: edit.cost):
             if not self.time.lasts() or edit.cost > last:
                 break
@@ -152,6 +158,15 @@ class Search:
             f"line {min(old.lineno for old, _ in edit.places)} of {role}: with `{after}`{borrowed} "
             f"instead of `{before}` the {verb.format(quoted(names))} right"
         )
+
+
+def _exchanges(edit: Edit) -> bool:
+    """Return whether a change only exchanges names and numbers."""
+    old, new = (
+        sorted(ast.dump(n) for tree in side for n in ast.walk(tree) if isinstance(n, _LEAVES))
+        for side in zip(*edit.places, strict=True)
+    )
+    return old == new
 
 
 def _seen(source: Source) -> list[Any]:

@@ -33,7 +33,7 @@ from pullback.check.subject import parameters_of
 from pullback.check.values import Array
 from pullback.core.custom.context import Context
 from pullback.core.custom.saved_variables import Named
-from pullback.core.tensor.tensor import Tensor
+from pullback.core.tensor.tensor import Tensor, box
 
 _MOST, _LONGEST = 60, 60  # values at hand, and characters of an expression
 _LARGEST = 100_000  # numbers of a value
@@ -331,9 +331,9 @@ def _of_array(atom: Atom) -> Iterator[Atom]:
         yield Atom(node, length, atom.cost + 0.6)
     array = plain(atom.value)
     if shape_of(array) and kind_of(array) == "f" and array.size and array.min() < 0 < array.max():
-        node = atom.node if array is atom.value else made("x.numpy()", {"x": atom.node})
-        yield Atom(made("x > 0", {"x": node}), array > 0, atom.cost + 0.3)
-        yield Atom(made("np.sign(x)", {"x": node}), np.sign(array), atom.cost + 0.8)
+        sign, like = ("np.sign(x)", np.asarray) if array is atom.value else ("x.sign()", box)
+        yield Atom(made("x > 0", {"x": atom.node}), like(array > 0), atom.cost + 0.3)
+        yield Atom(made(sign, {"x": atom.node}), like(np.sign(array)), atom.cost + 0.8)
 
 
 def _can_repeat(node: Any) -> bool:
@@ -371,6 +371,8 @@ def edits_with(node: Any, atoms: Sequence[Atom], needs: Sequence[Need] | None) -
         less = 0.0 if y.ndim else -1.2  # a setting that was forgotten
         if isinstance(atom.value, Tensor) and not isinstance(value, Tensor):
             other = made("y.numpy()", {"y": other})
+        if kind in "fc" and not y.any():
+            continue  # zeros, perhaps of a setting that no other call changes, hide what is there
         for rule in _WITH if kind in "fc" else _WITH[:2]:
             found = _evaluated(rule.new, x, y) if kind_of(y) in rule.kinds else None
             kinds = {kind, kind_of(found)}

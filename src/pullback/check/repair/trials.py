@@ -8,9 +8,10 @@ functions of every value that backward computes; so what a value would need to b
 from __future__ import annotations
 
 import ast
+import contextlib
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,11 +31,13 @@ from pullback.check.repair.source import (
     through,
     with_helpers,
 )
-from pullback.check.subject import Run
+from pullback.check.sizes import session_of, symbols, with_other_length
+from pullback.check.subject import BackwardError, ForwardError, Run
 from pullback.check.values import Array, Arrays, copies, in_place_of
 from pullback.core.custom.define import once_differentiable
 from pullback.core.custom.operation import CustomOp
 
+_DRAWS = 4  # of other values
 _OWN, _CHANGE = "__own__", "__change__"
 _SECONDS = 0.4  # of the processor, to solve for what is needed
 _MOST = 40  # numbers that are solved for at once
@@ -53,6 +56,12 @@ class Edit(NamedTuple):
     cost: float
     source: Source
     places: Places
+
+    @property
+    def new_names(self) -> set[str]:
+        """The names in it that its function does not know."""
+        nodes = [node for _, new in self.places for node in ast.walk(new)]
+        return {node.id for node in nodes if isinstance(node, ast.Name)} - self.source.names
 
 
 class Trials:
@@ -105,26 +114,56 @@ class Trials:
 
     def mended_by(self, edit: Edit) -> tuple[int, ...]:
         """Return the arguments whose gradients a change makes right, if it makes none wrong."""
-        right, new, known = self.wrong, _new_names(edit), {"np": np, **self.saver.known}
-        lent = self.borrowed(edit)
-        more = {_OWN: own, **{name: known[name] for name in new & known.keys()}}
+        right, lent, told = self.wrong, self.borrowed(edit), set[int]()
         places = [(old, _owned(new)) for old, new in edit.places]
         try:
-            for look in (*self.evidence.looks(), *self._base):
-                more |= {name: own(self._variables(look)[name]) for name in lent}
+            for look in self._looks():
+                more = {_OWN: own, **{name: own(self._variables(look)[name]) for name in lent}}
                 with self.program.changed(edit.source, places, more):
                     right = self.right_of(self.gradients(look), look, right)
                 if not right:
                     break
+                told |= {i for i in right if np.any(np.abs(look.expected[i]) > look.tolerance[i])}
         except Exception:  # whatever a change leads to, it is not what was meant
             return ()
-        return right
+        return tuple(i for i in right if i in told)  # of zeros alone nothing can be told
+
+    def _looks(self) -> Iterator[Evidence]:
+        """Yield the evidence that a change has to fit."""
+        yield from self.evidence.looks()
+        yield from self._base
+        yield from self._fresh
 
     @functools.cached_property
     def _base(self) -> list[Evidence]:
         """The evidence on the call of which this one is a variation, which stays right."""
         base = self.evidence.session.subject.base
         return [self.evidence.on(base)] if base else []
+
+    @functools.cached_property
+    def _fresh(self) -> list[Evidence]:
+        """The evidence at values drawn anew and at other sizes, where the rule does not raise.
+
+        Values are of both signs if forward takes these; of more axes at last.
+        """
+        e, rng = self.evidence, self.evidence.session.rng("repairs")
+
+        def drawn(x: Array, both: bool) -> Array:
+            signs = rng.choice([-1.0, 1.0], x.shape) if both else 1.0
+            return (
+                rng.permutation(x.ravel()).reshape(x.shape) * signs * 10 ** rng.uniform(-0.5, 1.5)
+            )
+
+        subject = e.session.subject
+        calls = [[drawn(x, k > 0).astype(x.dtype) for x in e.arrays] for k in range(_DRAWS)]
+        found = [e.of(subject.with_arrays(arrays)) for arrays in calls]
+        session = e.session.on(subject, max_elements=_MOST)
+        twice = [np.stack([x, x]) if np.ndim(x) else x for x in session.leaves()]
+        sizes = [with_other_length(session, symbol) for symbol in symbols(session)]
+        for other in (session_of(session, twice), *(size and size[1] for size in sizes)):
+            with contextlib.suppress(BackwardError, ForwardError):
+                found.append(other and Evidence(other))
+        return [look for look in found if look]
 
     def _variables_at(self, look: Evidence) -> dict[str, Any]:
         with self.program.noting() as noted:
@@ -133,20 +172,14 @@ class Trials:
 
     def borrowed(self, edit: Edit) -> list[str]:
         """Return the variables of forward that a change of another function uses."""
-        return sorted(_new_names(edit) & self.names[self.saver].keys())
+        return sorted(edit.new_names & self.names[self.saver].keys())
 
     def right_of(self, got: Arrays, look: Evidence, wanted: Sequence[int]) -> tuple[int, ...]:
         """Return which of some gradients are right; none if one that was right is not."""
         off = [i for i, g in enumerate(got) if look.differs(g, look.expected[i], i).any()]
-        if any(i not in self.wrong for i in off):
+        if any(i not in self.wrong and not look.wrong[i].any() for i in off):
             return ()
         return tuple(i for i in wanted if i not in off)
-
-
-def _new_names(edit: Edit) -> set[str]:
-    """Return the names in a change that its function does not know."""
-    nodes = [node for _, new in edit.places for node in ast.walk(new)]
-    return {node.id for node in nodes if isinstance(node, ast.Name)} - edit.source.names
 
 
 def _owned(new: Any) -> Any:
