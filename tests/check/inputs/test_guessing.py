@@ -303,3 +303,29 @@ def test_a_name_that_backward_does_not_know_is_wrong_for_any_guess(backward):
     op = pb.autograd_function(lambda ctx, x: x.exp(), backward)
     report = check_op(op, raise_exception=False)
     assert [failure.cause.name for failure in report.failures] == ["raised"]
+
+
+def _misspelt(ctx, x):
+    ctx.save_for_backwards(x)
+    return 2 * x
+
+
+@pytest.mark.parametrize(
+    ("forward", "told"),
+    [
+        (lambda ctx, x: undefined(x), "NameError: name 'undefined' is not defined (line "),  # noqa: F821
+        (_misspelt, "ctx.save_for_backward (line "),
+        (lambda ctx, x, y: x.add_(y), "InplaceError: "),
+    ],
+)
+def test_what_forward_raises_for_any_guess_is_told_as_itself(forward, told):
+    op = pb.autograd_function(forward, lambda ctx, g: g)
+    (failure,) = check_op(op, raise_exception=False).failures
+    assert told in failure.text
+
+
+def test_an_attribute_that_no_guess_has_is_told_with_the_line():
+    op = pb.autograd_function(lambda ctx, x: x.sqroot(), lambda ctx, g: g)
+    (unchecked,) = check_op(op, raise_exception=False).unchecked
+    assert unchecked.why.startswith("forward raises AttributeError: 'Tensor' object has no attr")
+    assert unchecked.why.endswith("of test_guessing.py)")

@@ -29,6 +29,8 @@ _BOUNDS = {"positive": (0.5, 2.0), "unit": (0.1, 0.9)}
 _KINDS = inspect.Parameter
 NOT_FINITE, NO_RESULT = "a result that is not finite", "no floating or complex result"
 ENDLESS = "it does not end"
+# What forward raises for any inputs.
+ALWAYS = ("NameError", "NameNotFoundError", "InplaceError")
 _POSITIONAL = (_KINDS.POSITIONAL_ONLY, _KINDS.POSITIONAL_OR_KEYWORD)
 Generator = np.random.Generator
 Sizes = dict[str, int]
