@@ -69,9 +69,9 @@ def test_the_public_names_are_listed_and_others_refused():
 
 # -- how large it is, and which words it knows -----------------------------------------------------
 MOST = {
-    "lines": 8_670,
+    "lines": 8_770,
     "files": 37,
-    "lines of a file": 394,
+    "lines of a file": 396,
     "lines of a function": 38,
     "calls of re": 4,
     "lists of words": 0,

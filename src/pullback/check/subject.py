@@ -57,8 +57,8 @@ def calling(kind: type[BackwardError | ForwardError]) -> Iterator[None]:
             yield
     except Exception as error:
         text = str(error)
-        lines = traceback.extract_tb(error.__traceback__)
-        lines = [line for line in lines if not line.filename.startswith(_OWN)]
+        every = traceback.extract_tb(error.__traceback__)
+        lines = [line for line in every if not line.filename.startswith(_OWN)]
         if lines and (not text or isinstance(error, (NameError, AttributeError))):
             where = f"(line {lines[-1].lineno} of {Path(lines[-1].filename).name})"
             first, *rest = (text or str(lines[-1].line)).split("\n")

@@ -160,9 +160,10 @@ class Trials:
         session = e.session.on(subject, max_elements=_MOST)
         twice = [np.stack([x, x]) if np.ndim(x) else x for x in session.leaves()]
         sizes = [with_other_length(session, symbol) for symbol in symbols(session)]
-        for other in (session_of(session, twice), *(size and size[1] for size in sizes)):
+        for other in (session_of(session, twice), *(size[1] for size in sizes if size)):
             with contextlib.suppress(BackwardError, ForwardError):
-                found.append(other and Evidence(other))
+                if other is not None:
+                    found.append(Evidence(other))
         return [look for look in found if look]
 
     def _variables_at(self, look: Evidence) -> dict[str, Any]:
