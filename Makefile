@@ -72,9 +72,11 @@ adopters: $(VENV)/.installed-test $(VENV)/.installed-peers
 	$(BIN)/python -m tests.adopters.run
 
 # Prints the figures, and writes the ratios into docs/recorded/bench, which docs/benchmarks.md shows.
-BENCHMARKS := overhead mix objects programs models transforms constants check ops
+# ops.py, of every operation at three sizes, takes most of an hour: it has no record.
+BENCHMARKS := overhead mix objects programs models transforms constants check
 bench: $(VENV)/.installed-examples $(VENV)/.installed-peers
 	for name in $(BENCHMARKS); do $(BIN)/python bench/$$name.py --record || exit 1; done
+	$(BIN)/python bench/ops.py
 
 # A quick part of the tests on each Python to be had, with the oldest and the newest NumPy.
 versions:

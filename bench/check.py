@@ -10,8 +10,8 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import statistics
-import time
 import warnings
+from functools import partial
 from typing import Any
 
 import _timing
@@ -92,26 +92,23 @@ def torch_check(forward, backward, arrays):
     return run
 
 
-def timed(run, rounds):
-    """Return the median time of a call in seconds."""
-    spent = []
-    for _ in range(rounds):
-        start = time.perf_counter()
-        run()
-        spent.append(time.perf_counter() - start)
-    return statistics.median(spent)
-
-
 def measure(options: argparse.Namespace) -> list[dict[str, Any]]:
     warnings.simplefilter("ignore")
-    rows, rounds = [], options.rounds
+    rows = []
     for name, (forward, backward, arrays) in PROGRAMS.items():
         op = pb.autograd_function(forward, backward)
-        whole = timed(lambda op=op, given=arrays: pb.check.check_op(op, *given), rounds)
-        fast = timed(lambda op=op, given=arrays: pb.check.check_op(op, *given, fast=True), rounds)
-        theirs = torch_check(forward, backward, arrays)
-        other = timed(theirs, rounds) if theirs else None
-        rows.append({"name": name, "whole": whole, "fast": fast, "torch": other})
+        calls = {
+            "whole": partial(pb.check.check_op, op, *arrays),
+            "fast": partial(pb.check.check_op, op, *arrays, fast=True),
+            "torch": torch_check(forward, backward, arrays),
+        }
+        timers = {way: _timing.timed(call, 1) for way, call in calls.items() if call}
+        times = _timing.interleaved(timers, options.rounds)
+        seconds = {way: statistics.median(found) for way, found in times.items()}
+        ratios = {
+            f"{way}_by_torch": _timing.ratio(times, way, "torch") for way in ("whole", "fast")
+        }
+        rows.append({"name": name, "torch": None, **seconds, **ratios})
     return rows
 
 
@@ -124,9 +121,8 @@ def print_table(rows: list[dict[str, Any]], _: argparse.Namespace) -> None:
 
 def ratios(rows: list[dict[str, Any]]) -> _timing.Ratios:
     return {
-        row["name"]: {f"{way}: PyTorch": row[way] / row["torch"] for way in ("whole", "fast")}
+        row["name"]: {f"{way}: PyTorch": row[f"{way}_by_torch"] for way in ("whole", "fast")}
         for row in rows
-        if row["torch"] is not None
     }
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "src")]
 
+import bench_figures
 import entries
 import generate
 
@@ -26,7 +27,10 @@ extensions = [
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
 ]
-exclude_patterns = ["gallery", "example-sources", "**sg_execution_times.rst"]
+exclude_patterns = [
+    *("gallery", "example-sources", "**sg_execution_times.rst"),
+    "project/bench-figures.md",  # a part of benchmarks.md
+]
 suppress_warnings = ["config.cache"]  # functions in this file
 nitpicky = False
 default_role = "code"  # docstrings write names as Markdown does
@@ -82,5 +86,6 @@ html_theme_options = {
 def setup(app):
     """Write what is generated, and connect what the site adds to Sphinx."""
     generate.write(HERE)
+    bench_figures.write(HERE)
     entries.connect(app)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -4,7 +4,9 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 pytestmark = pytest.mark.peers
@@ -80,6 +82,32 @@ def test_the_classes_of_tensors_agree_in_values():
 def test_calls_files_and_objects_of_a_call_are_counted():
     rows = figures("objects.py")
     assert all(r["functions"] >= r["files"] >= 1 and r["objects"] >= 1 for r in rows)
+
+
+def test_operations_are_timed_beside_numpy_and_torch():
+    rows = figures("ops.py", "--quick", "--only", "exp,var,logaddexp")["rows"]
+    assert {row["name"] for row in rows} >= {"exp", "var", "var of rows"}
+    assert all(row["sizes"]["1e4"]["backward_by_numpy"] > 0 for row in rows)
+
+
+@pytest.mark.usefixtures("bench")
+def test_a_record_holds_the_ratios_that_there_are(tmp_path, monkeypatch):
+    import _timing
+
+    monkeypatch.setattr(_timing, "RECORDS", tmp_path / "bench")
+    options = SimpleNamespace(rounds=3, processes=1)
+    _timing.record("some", options, {"row": {"PyTorch": 0.512345, "JAX": None}})
+    found = json.loads((tmp_path / "bench" / "some.json").read_text())
+    assert found["ratios"] == {"row": {"PyTorch": 0.5123}}
+    assert found["rounds"] == 3
+    assert found["versions"]["numpy"] == np.__version__
+
+
+def test_a_record_of_some_programs_alone_is_refused():
+    command = [sys.executable, BENCH / "programs.py", "--record", "--only", "det"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stderr == "--record: a record is of all programs, not of --only some\n"
 
 
 @pytest.mark.usefixtures("bench")
