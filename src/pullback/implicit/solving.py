@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Never
 
 from pullback.core.graph.modes import no_grad
 from pullback.core.tensor.tensor import Tensor
@@ -43,7 +43,7 @@ def fixed_point(
     *theta: Any,
     tol: float | None = None,
     max_iter: int = 1000,
-    **others: Any,
+    **others: Never,
 ) -> Any:
     """Solve ``x = f(x, *theta)`` by iterating `f`.
 
@@ -115,7 +115,7 @@ def root(
     *theta: Any,
     tol: float | None = None,
     max_iter: int = 100,
-    **others: Any,
+    **others: Never,
 ) -> Any:
     """Solve ``f(x, *theta) = 0`` by Newton's method with halved steps.
 
@@ -207,7 +207,7 @@ def argmin(
     *theta: Any,
     tol: float | None = None,
     max_iter: int = 100,
-    **others: Any,
+    **others: Never,
 ) -> Any:
     """Return the x near `x0` that minimises the scalar ``f(x, *theta)``.
 

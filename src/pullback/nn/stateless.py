@@ -71,8 +71,14 @@ def functional_call(
             hint = f"did you mean '{near}'?" if near else "use the names of named_parameters()"
             required = f"names of tensors in {type(module).__name__} required"
             raise ArgumentError(compose("functional_call", required, repr(name), hint=hint))
-        tied = names[id(places[name].value)]
-        chosen += [(places[each], value) for each in tied]
+        for each in names[id(places[name].value)]:  # tied ones
+            if isinstance(places[each].owner, tuple):
+                required = f"a tensor that can be replaced required for '{each}'"
+                hint = "hold it in a list, a dict or an attribute"
+                raise ArgumentError(
+                    compose("functional_call", required, "one in a tuple", hint=hint)
+                )
+            chosen.append((places[each], value))
     arguments = args if isinstance(args, tuple) else (args,)
     try:
         for part, value in chosen:
@@ -87,10 +93,6 @@ def _put(part: Part, value: Any) -> None:
     """Put a tensor where a part was found."""
     if isinstance(part.owner, (list, MutableMapping)):
         part.owner[part.key] = value
-    elif isinstance(part.owner, tuple):
-        required = f"a tensor that can be replaced required for '{part.name}'"
-        hint = "hold it in a list, a dict or an attribute"
-        raise ArgumentError(compose("functional_call", required, "one in a tuple", hint=hint))
     else:
         object.__setattr__(part.owner, part.key, value)
 

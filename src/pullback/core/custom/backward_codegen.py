@@ -95,7 +95,7 @@ if $g{i} is not None:
     else:
         return {read}
 """
-# The variables that hold each of the gradients are none, or one.
+# How many variables hold each gradient: none before the lines that unpack them, then one.
 _READ = "$read_gradients(node.op, node, $own_gradients($result, {}, node, g), wanted, recorded)"
 
 

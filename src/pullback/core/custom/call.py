@@ -336,16 +336,14 @@ class Results:
 
     def _warn_of_numbers(self, outs: Sequence[Any]) -> None:
         """Warn where Python's numbers are all that forward made of tracked tensors."""
-        if not any(isinstance(out, Tensor) for out in outs):
-            for out in outs:
-                if isinstance(out, (float, complex)):
-                    warn_user(
-                        f"{self.op.name}: forward of tensors that require grad returned a "
-                        f"{type(out).__name__}, so no gradient flows to them. Return a tensor: "
-                        "pb.asarray(x).",
-                        UntrackedTensorWarning,
-                    )
-                    return
+        numbers = [out for out in outs if isinstance(out, (float, complex))]
+        if numbers and not any(isinstance(out, Tensor) for out in outs):
+            warn_user(
+                f"{self.op.name}: forward of tensors that require grad returned a "
+                f"{type(numbers[0]).__name__}, so no gradient flows to them. Return a tensor: "
+                "pb.asarray(x).",
+                UntrackedTensorWarning,
+            )
 
     def _differentiable(self, out: Tensor) -> bool:
         return out.dtype.is_inexact and not any(out is t for t in self.non_differentiable)

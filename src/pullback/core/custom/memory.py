@@ -1,9 +1,9 @@
 """The memory that forward's arguments, results and saved values share.
 
-Owns which of them count their changes together, and what is kept of an array that forward saved:
-views and arrays of the array library itself are tied by their memory alone. Invariant: what a node
-saved either has the version counter of every argument and result that shows its memory, or nobody
-can write to it.
+Owns which of them count their changes together, what is kept of an array that forward saved, and
+which results and gradients are copied, as a user's code holds their memory: views and arrays of the
+array library itself are tied by their memory alone. Invariant: what a node saved either has the
+version counter of every argument and result that shows its memory, or nobody can write to it.
 """
 
 from __future__ import annotations
@@ -169,8 +169,14 @@ def _references(leaf: Any) -> int:
     return getrefcount(leaf)
 
 
-# What `tree.map_leaves` lets a function find of an array that a container alone holds.
+def _references_of_argument(array: Any) -> int:
+    return _references(array)
+
+
+# What `tree.map_leaves` lets a function find of an array that a container alone holds, and what one
+# finds that hands on its own argument.
 IN_CONTAINER: int = tree.map_leaves(_references, [NUMPY.xp.zeros(1)])[0] if SOLE > 0 else -1
+_HANDED_ON = _references_of_argument(NUMPY.xp.zeros(1)) if SOLE > 0 else -1
 
 
 # -- gradients -------------------------------------------------------------------------------------
@@ -209,8 +215,5 @@ def own_gradients(result: Any, variables: int, node: Any, g: Any) -> Any:
         return leaf if array is leaf._data else box(array)
 
     if result.__class__ is _ndarray or isinstance(result, Tensor):
-        return own(result, IN_ARGUMENT + 1)
+        return own(result, _HANDED_ON + 1)
     return tree.map_leaves(own, result)
-
-
-IN_ARGUMENT: int = (lambda array: _references(array))(NUMPY.xp.zeros(1)) if SOLE > 0 else -1
