@@ -226,12 +226,8 @@ def test_record_gives_norms_that_are_out_of_the_range_of_squares(dtype, value, c
     assert pb.inspect.graph(y).nodes[0].grad_norm == pytest.approx(norm, rel=1e-3)
 
 
-def test_record_forgets_what_errors_ended_and_nodes_that_are_gone():
+def test_record_forgets_nodes_that_are_gone():
     with pb.inspect.record() as r:
         for _ in range(3000):
             leaf(1.0) * 2
-            with pytest.raises(pb.errors.ShapeError):
-                leaf(1.0, 2.0) @ pb.ones((3, 3))
-    recorder = r._recorder
-    assert len(recorder._begun) <= 1001
-    assert len(recorder.nodes) <= 2001
+    assert len(r._recorder.nodes) <= 2001

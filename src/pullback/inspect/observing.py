@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from time import perf_counter
 from types import FrameType
 from typing import Any
 from weakref import ref
@@ -164,32 +163,9 @@ class Recorder(Observer):
         self.kind = object()  # several may record at once
         self.nodes: list[ref[Node]] = []
         self._most = _MANY  # of these, before those that are gone are left out
-        self._begun: list[tuple[str, float]] = []  # operations that run: each within the last
-        self._ended: tuple[str, float | None] = ("", None)
-        self._entered: list[tuple[int, float]] = []  # nodes whose rules run, likewise
 
-    def begins(self, op: str) -> None:
-        """Note when an operation begins."""
-        if len(self._begun) > _MANY:  # errors ended most of them
-            del self._begun[: _MANY // 2]
-        self._begun.append((op, perf_counter()))
-
-    def result(
-        self,
-        op: str,
-        inputs: Sequence[tuple[str, Any]],
-        results: Iterable[Any],
-        settings: Mapping[str, Any] = {},
-        moves: bool = False,
-    ) -> None:
-        """Note how long an operation took."""
-        self._ended = op, _since(self._begun, op)
-
-    def recorded(self, node: Node, results: Sequence[Any]) -> None:
+    def recorded(self, node: Node, results: Sequence[Any], seconds: float | None = None) -> None:
         """Leave a node its line, its time, and what it made."""
-        (op, seconds), self._ended = self._ended, ("", None)
-        if op != getattr(node.op, "name", None):  # the time is another's
-            seconds = None
         first = results[0]._data if results and isinstance(results[0], Tensor) else None
         facts = Facts(user_frame(), seconds, first, _all_kept(results, _extremes))
         node.extras().metadata[_KEY] = facts
@@ -203,25 +179,7 @@ class Recorder(Observer):
         if (facts := _facts(node)) is not None:
             facts.grad = _all_kept(g, _norm) if g.__class__ is list else _kept(g, _norm)
 
-    def entering(self, node: Node, g: Any) -> None:
-        """Note when a node's rule begins."""
-        self._entered.append((node.seq, perf_counter()))
-
-    def computed(self, node: Node, g: Any, grads: Sequence[Any]) -> None:
+    def computed(self, node: Node, g: Any, grads: Sequence[Any], seconds: float) -> None:
         """Leave a node how long its rule took."""
-        seconds = _since(self._entered, node.seq)
         if (facts := _facts(node)) is not None:
             facts.backward_seconds = seconds
-
-
-def _since(begun: list[tuple[Any, float]], key: Any) -> float | None:
-    """Return the time since the last of what began under a key; what it held is forgotten."""
-    now = perf_counter()
-    if begun and begun[-1][0] == key:
-        return now - begun.pop()[1]
-    for k in range(len(begun) - 1, -1, -1):
-        if begun[k][0] == key:
-            seconds = now - begun[k][1]
-            del begun[k:]
-            return seconds
-    return None

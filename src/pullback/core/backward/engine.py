@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from sys import getrefcount
+from time import perf_counter
 from typing import Any
 
 from pullback.arrays import NUMPY
@@ -200,9 +201,10 @@ class Pass:
         try:
             if observer is not None:
                 observer.entering(node, g)
+            begun = perf_counter()
             grads: Sequence[Any] = node.op.differentiate(node, g, self.wanted, self.recorded)
             if observer is not None:
-                observer.computed(node, g, grads)
+                observer.computed(node, g, grads, perf_counter() - begun)
         except Exception as error:
             if observer is not None:
                 observer.failed(node, error)

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from numbers import Number
 from sys import getrefcount
+from time import perf_counter
 from typing import Any, NamedTuple
 
 from pullback.arrays import INTERCEPTING, NUMPY, dtype_of, is_array, join, library_of
@@ -66,6 +67,8 @@ class Call(NamedTuple):
         The class of the results.
     mode : Mode
         The caller's mode.
+    seconds : float or None
+        How long forward took, where an observer looks at the call.
     """
 
     op: Any
@@ -78,6 +81,7 @@ class Call(NamedTuple):
     metas: tuple[Meta, ...] | None
     cls: type[Tensor]
     mode: Mode
+    seconds: float | None = None
 
     def run(self) -> Any:
         """Run forward unrecorded, in any mode, and record it."""
@@ -92,14 +96,14 @@ class Call(NamedTuple):
             edges = ()  # nothing is recorded
         ctx = forward_context(self.op, self.arguments, edges or (None,) * len(detached))
         epoch = EPOCH[0]
-        if (observer := self.mode.observer) is not None:
-            observer.begins(self.op.name)
+        begun = perf_counter()
         try:
             STATE.set(in_forward(self.mode))
             result = self._run_forward(ctx)
         finally:
             STATE.set(self.mode)
-        if observer is not None:
+        if (observer := self.mode.observer) is not None:
+            self = self._replace(seconds=perf_counter() - begun)
             self._show(observer, ctx, result)
         if not (EPOCH[0] == epoch and _is_ordinary(result, detached, ctx)):
             call = self if edges else self._replace(edges=())
@@ -165,7 +169,7 @@ class Call(NamedTuple):
         node.input_metas = describe(self.op, self.args, self.edges) if metas is None else metas
         node.metas = tuple([meta_of(o._data) if isinstance(o, Tensor) else None for o in outs])
         if self.mode.observer is not None:
-            self.mode.observer.recorded(node, outs)
+            self.mode.observer.recorded(node, outs, self.seconds)
         return node
 
 

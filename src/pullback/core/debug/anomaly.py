@@ -402,7 +402,7 @@ class AnomalyObserver(Observer):
         elif bad[0] == "nan" and current is None and _uses(inputs, moves):
             raise _entered(op, inputs)
 
-    def recorded(self, node: Node, results: Sequence[Any]) -> None:
+    def recorded(self, node: Node, results: Sequence[Any], seconds: float | None = None) -> None:
         """Note down the call that recorded `node`."""
         node.extras().metadata["traceback"] = call_site()
 
@@ -447,7 +447,7 @@ class AnomalyObserver(Observer):
             self.hooked(node, g if isinstance(g, list) else [g])
         RUNNING.current.notes.pop(_INSIDE, None)  # of a hook
 
-    def computed(self, node: Node, g: Any, grads: Sequence[Any]) -> None:
+    def computed(self, node: Node, g: Any, grads: Sequence[Any], seconds: float) -> None:
         """Raise at the first gradient that is not finite."""
         inside = RUNNING.current.notes.pop(_INSIDE, None)
         for i, r in enumerate(grads):

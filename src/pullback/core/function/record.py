@@ -9,6 +9,7 @@ generated call, of a primitive or of a `NodeOperation`.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from time import perf_counter
 from typing import Any
 
 from pullback.arrays import NUMPY, join, library_of
@@ -64,7 +65,7 @@ def apply(op: Primitive, args: Sequence[Any], settings: dict[str, Any]) -> Any:
     observer = mode.observer
     if observer is None:
         return _apply(op, args, settings, mode)
-    observer.begins(op.name)
+    begun = perf_counter()
     if mode.library is None and _are_plain(args):  # no other call is made within this one
         try:
             STATE.set(without_observer(mode))
@@ -73,11 +74,12 @@ def apply(op: Primitive, args: Sequence[Any], settings: dict[str, Any]) -> Any:
             STATE.set(mode)
     else:
         result = _apply(op, args, settings, mode)
+    seconds = perf_counter() - begun
     outs = result if op.multi else (result,)
     observer.result(op.name, named(op, args), outs, settings, op.moves)
     for t in outs:
         if (node := t._node) is not None:
-            observer.recorded(node if node.runs else node.node, outs)
+            observer.recorded(node if node.runs else node.node, outs, seconds)
             break
     return result
 

@@ -22,9 +22,6 @@ class Observer:
     kind: object = None
     watches = True
 
-    def begins(self, op: str) -> None:
-        """Look at the clock before the operation named `op` runs; an error may end it."""
-
     def result(
         self,
         op: str,
@@ -38,8 +35,8 @@ class Observer:
         `moves`: it computes no number, as `Primitive` says.
         """
 
-    def recorded(self, node: Node, results: Sequence[Any]) -> None:
-        """Look at a node that was just made for these results."""
+    def recorded(self, node: Node, results: Sequence[Any], seconds: float | None = None) -> None:
+        """Look at a node that was just made for these results, in a call that took so long."""
 
     def roots(self, api: str, name: str, roots: Sequence[Any], seeds: Sequence[Any]) -> None:
         """Look at what backward starts from: tensors and the gradients of them."""
@@ -50,8 +47,8 @@ class Observer:
     def entering(self, node: Node, g: Any) -> None:
         """Look at a node before its rule runs, after its pre-hooks."""
 
-    def computed(self, node: Node, g: Any, grads: Sequence[Any]) -> None:
-        """Look at the gradients of a node's inputs, as its rule gave them."""
+    def computed(self, node: Node, g: Any, grads: Sequence[Any], seconds: float) -> None:
+        """Look at the gradients of a node's inputs, as its rule gave them in so many seconds."""
 
     def failed(self, node: Node, error: Exception) -> None:
         """Look at an error that a node's rule raised, on its way to the caller."""
