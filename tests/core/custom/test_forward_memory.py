@@ -28,6 +28,8 @@ WRITERS = {
     "a tensor": tensor,
     "an array": lambda ctx, x: (ctx.save_for_backward(x=x), squared(x))[1],
     "a list": lambda ctx, x: (ctx.save_for_backward(x=x), [squared(x)])[1],
+    "a tuple": lambda ctx, x: (ctx.save_for_backward(x=x), (squared(x), x * 2.0))[1],
+    "a tensor in a tuple": lambda ctx, x: (tensor(ctx, x), x * 2.0),
     "a view": lambda ctx, x: (ctx.save_for_backward(x=x), pb.asarray(squared(x)[:]))[1],
     "a part of a tensor": lambda ctx, x: (ctx.save_for_backward(x=x), pb.asarray(squared(x))[:])[1],
     "a saved tensor": saved_too,
@@ -35,11 +37,11 @@ WRITERS = {
 
 
 def op_of(forward):
-    return pb.autograd_function(forward, lambda ctx, g: {"x": 2 * g * ctx.saved_variables.x})
+    return pb.autograd_function(forward, lambda ctx, g, *_: {"x": 2 * g * ctx.saved_variables.x})
 
 
 def only(result):
-    return result[0] if isinstance(result, list) else result
+    return result[0] if isinstance(result, (list, tuple)) else result
 
 
 @pytest.mark.parametrize("name", WRITERS)
@@ -86,6 +88,9 @@ RETURNED = {
     "a view": lambda ctx, y: pb.asarray(y[:2]),
     "a result and its view": lambda ctx, y: [y, y[:2]],
     "two tensors": lambda ctx, y: [pb.asarray(y), pb.asarray(y[:2])],
+    "a tuple": lambda ctx, y: (y, y * 2.0),
+    "a tuple with its view": lambda ctx, y: (y, y[:2]),
+    "a tuple of tensors": lambda ctx, y: (pb.asarray(y), pb.asarray(y * 2.0)),
 }
 
 
@@ -178,6 +183,34 @@ def test_a_buffer_that_backward_fills_in_every_call_is_copied(name, once):
     def rule(ctx, g):
         np.multiply(g.numpy(), 2 * ctx.saved_variables.x.numpy(), out=buffer)
         return RULES[name](buffer)
+
+    op = with_rule(rule, once)
+    for _ in range(3):
+        x = pb.tensor([1.0, 2.0, 3.0], dtype=pb.float64, requires_grad=True)
+        y = pb.tensor([4.0, 5.0, 6.0], dtype=pb.float64, requires_grad=True)
+        first, second = pb.autograd.grad((op(x) + op(y)).sum(), (x, y))
+        assert (first.tolist(), second.tolist()) == ([2.0, 4.0, 6.0], [8.0, 10.0, 12.0])
+
+
+KEPT = {
+    "a tensor": lambda: pb.empty(3, dtype=pb.float64),
+    "a dict": lambda: {"x": np.empty(3)},
+    "a dict of a tensor": lambda: {"x": pb.empty(3, dtype=pb.float64)},
+    "a tuple": lambda: (np.empty(3),),
+    "a list": lambda: [np.empty(3)],
+}
+
+
+@pytest.mark.parametrize("name", KEPT)
+@pytest.mark.parametrize("once", [False, True])
+def test_what_backward_keeps_and_fills_in_every_call_is_copied(name, once):
+    kept = KEPT[name]()
+
+    def rule(ctx, g):
+        gradient = kept["x"] if isinstance(kept, dict) else kept
+        gradient = gradient[0] if isinstance(kept, (tuple, list)) else gradient
+        gradient[...] = g.numpy() * 2 * ctx.saved_variables.x.numpy()
+        return kept
 
     op = with_rule(rule, once)
     for _ in range(3):

@@ -3,9 +3,8 @@
 Owns one pass through the graph. The nodes that the roots lead to are collected, put in
 descending order of creation, and each is run once with the sum of the gradients that reached it.
 Gradients are bare arrays, or tensors when the pass itself is recorded (create_graph).
-Invariants: no recursion; all state of a pass is local to it, so passes nest and run in threads;
-nothing runs before the whole graph was found to be usable; a buffer is added to in place only if
-this pass made it by adding or nobody else holds it.
+Invariants: no recursion; the state of a pass is local to it, so passes nest and run in threads;
+nothing runs before the graph was found to be usable; a buffer that others may hold is not added to.
 """
 
 from __future__ import annotations
@@ -71,9 +70,8 @@ def run(
     current.recorded, current.accumulate = recorded, accumulate
     current.begun, current.ends = begun, ends
     current.owned, current.buffers = set(), {roots[0]: grads[0]}
-    if len(roots) > 1:
-        for root, g in zip(roots[1:], grads[1:], strict=True):
-            current.add(root, g)
+    for root, g in zip(roots[1:], grads[1:], strict=True):
+        current.add(root, g)
     outer = RUNNING.current
     current.depth = 1 if outer is None else outer.depth + 1
     if outer is None or current.depth % NESTING:

@@ -38,23 +38,22 @@ from pullback.errors import (
 _BACKWARD = """
 def backward(node, g, wanted, recorded):
     if (
-        g.__class__ is not $ndarray
+        {misfit}
         or recorded
         or node.released
         or ($attributes := node.saved[-1]) is not None and '_structure' in $attributes
     ):
         return $differentiate(node, g, wanted, recorded)
     {context}
-    $t = $Tensor()  # the rule must not write to its memory
-    $t._data, $t._counter = g, $BORROWED
-    $t._node = $t._base = $t._grad = None
+    {grad_outputs}
     try:
-        $result = $rule($ctx, $t)
+        $result = $rule($ctx, {each})
     except TypeError as $error:
-        $check_rule_call(node.op, $error, 1)
+        $check_rule_call(node.op, $error, {outputs})
         raise
     if $references($ctx) != $SOLE:
         $ctx._outlive(node)
+    $kept = $references($result) != $SOLE  # by the rule, which may change it in its next call
     if $result.__class__ is dict:
         try:
             {by_name}
@@ -67,12 +66,26 @@ def backward(node, g, wanted, recorded):
             return {read_early}
     elif $result.__class__ is tuple and $len($result) == {count}:
         {grads} = $result
+    {alone}
     else:
         return {read_early}
     {edges} = node.record
     {metas} = node.input_metas
     {checks}
     return {grads}
+"""
+
+# Of a rule that takes one gradient, and of one that may take several.
+_GRAD_OUTPUT = """
+$t = $Tensor()  # the rule must not write to its memory
+$t._data, $t._counter = g, $BORROWED
+$t._node = $t._base = $t._grad = None
+"""
+_GRAD_OUTPUTS = "$t = $output_grads($ctx, node, g)"
+
+_ALONE = """
+elif $result.__class__ is $ndarray or $result.__class__ is $Tensor:
+    {grads} = ($result,)
 """
 
 _CHECK = """
@@ -82,13 +95,14 @@ if $g{i} is not None:
             return {read}
         $g{i} = None
     elif (
-        $g{i}.__class__ is $Tensor
-        and $g{i}._base is None
-        and ($data := $g{i}._data).__class__ is $ndarray
+        ($data := $g{i}._data if $g{i}.__class__ is $Tensor and $g{i}._base is None else $g{i})
+        .__class__ is $ndarray
         and $data.shape == $meta{i}[0]
         and $data.dtype is $meta{i}[1]
     ):
-        $once = $references($data) == $SOLE + 1
+        $once = not $kept and $references($g{i}) == $SOLE + 1 + ($data is $g{i})
+        if $data is not $g{i}:
+            $once = $once and $references($data) == $SOLE + 1
         if $data is not g and ($data.base is not None or not $once):
             $data = $own_gradient($data, $once, node, g)
         $g{i} = $data
@@ -101,13 +115,13 @@ _READ = "$read_gradients(node.op, node, $own_gradients($result, {}, node, g), wa
 
 def written_backward(op: Any) -> Callable[..., Any]:
     """Return what runs the rule of `op` for one node; it knows `op` by its nodes alone."""
-    if op.rule is None or op.once or op.in_loop or not op.signature.parameters:
+    if op.rule is None or op.in_loop or not op.signature.parameters:
         return differentiate
-    lines = _lines(op.signature.parameters)
+    lines = _lines(op.signature.parameters, op.takes_tuple)
     return Written(f"backward of {op.name}", lines, rule=op.rule).function()
 
 
-def _lines(parameters: Sequence[Parameter]) -> list[str]:
+def _lines(parameters: Sequence[Parameter], takes_one: bool) -> list[str]:
     """Return the lines of the function; no argument is a variable in it."""
     names, count = [p.name for p in parameters], len(parameters)
 
@@ -121,8 +135,14 @@ def _lines(parameters: Sequence[Parameter]) -> list[str]:
     if 0 < required < count:
         by_name.append(f"elif $len($result) == {required}:")
         by_name.append(f"    {grads} = {_by_name(parameters, False)}")
+    misfit = "g.__class__ is not $ndarray"
     return expand(
         _BACKWARD,
+        misfit=misfit if takes_one else f"{misfit} and g.__class__ is not $list",
+        grad_outputs=expand(_GRAD_OUTPUT if takes_one else _GRAD_OUTPUTS),
+        each="$t" if takes_one else "*$t",
+        outputs="1" if takes_one else "$len($t)",
+        alone=expand(_ALONE, grads=grads) if count == 1 else [],
         context=expand(BACKWARD_CONTEXT, run=run, attributes=[]),
         by_name=by_name,
         grads=grads,
@@ -162,8 +182,8 @@ def differentiate(node: CustomNode, g: Any, wanted: Any, recorded: bool) -> Sequ
         )
     ctx = backward_context(node, wanted, recorded and not op.once)
     grads = _output_grads(ctx, node, g)
-    if op.once:
-        return _differentiate_once(ctx, node, grads, wanted, recorded)
+    if op.once and recorded:
+        return _differentiate_once(ctx, node, grads, wanted)
     result = _call_rule(op, ctx, grads)
     result = own_gradients(result, 0, node, g)
     if getrefcount(ctx) != SOLE:
@@ -194,9 +214,9 @@ def _warn_of_detached(node: CustomNode, grads: list[Any], gradients: Sequence[An
 
 
 def _differentiate_once(
-    ctx: Context, node: CustomNode, grads: list[Any], wanted: Any, recorded: bool
+    ctx: Context, node: CustomNode, grads: list[Any], wanted: Any
 ) -> Sequence[Any]:
-    """Run the rule unrecorded; where the pass is recorded, its gradients raise when used."""
+    """Run the rule unrecorded in a pass that is recorded: its gradients raise when used."""
     previous = STATE.get()
     try:
         STATE.set(with_grad(previous, False))
@@ -205,8 +225,7 @@ def _differentiate_once(
         result = own_gradients(result, 0, node, list(tree.leaves(bare)))
     finally:
         STATE.set(previous)
-    gradients = read_gradients(node.op, node, result, wanted, recorded)
-    return _poisoned(node, grads, gradients) if recorded else gradients
+    return _poisoned(node, grads, read_gradients(node.op, node, result, wanted, True))
 
 
 def _call_rule(op: Any, ctx: Context, grads: list[Any]) -> Any:
@@ -287,6 +306,7 @@ register(
     check_rule_call=check_rule_call,
     differentiate=differentiate,
     own_gradient=own_gradient,
+    output_grads=_output_grads,
     own_gradients=own_gradients,
     read_gradients=read_gradients,
 )

@@ -7,9 +7,7 @@ an input changed in place, which is an input or a view of one, which is not diff
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
-from functools import cached_property
 from numbers import Number
 from sys import getrefcount
 from time import perf_counter
@@ -41,6 +39,8 @@ from pullback.errors import InplaceError, UntrackedTensorWarning, warn_user
 
 _ndarray = NUMPY.array_types[0]
 _scalar = NUMPY.xp.generic
+BARE = frozenset((_ndarray, NUMPY.xp.float32, NUMPY.xp.float64))  # classes of results
+_FLOATS = frozenset(NUMPY.xp.dtype(name) for name in ("float32", "float64"))
 _CONTAINERS = (list, tuple, dict)
 
 
@@ -105,9 +105,11 @@ class Call(NamedTuple):
         if (observer := self.mode.observer) is not None:
             self = self._replace(seconds=perf_counter() - begun)
             self._show(observer, ctx, result)
+        if result.__class__ in BARE and self.has_tensors:
+            result = as_result(result)
         if not (EPOCH[0] == epoch and _is_ordinary(result, detached, ctx)):
             call = self if edges else self._replace(edges=())
-            return call.results(ctx, result)
+            return call.results(ctx, result, epoch)
         (result,) = count_together(self.args, detached, (result,), ctx)
         node = None
         if edges:
@@ -119,9 +121,17 @@ class Call(NamedTuple):
         result._node = node
         return result
 
-    def results(self, ctx: Context, result: Any) -> Any:
-        """Return what the caller gets for what forward returned, in every case."""
-        return Results(self, ctx).of(result)
+    @property
+    def has_tensors(self) -> bool:
+        """Whether forward was called with a tensor, so that its floating results are tensors."""
+        return any(isinstance(value, Tensor) for value in self.detached)
+
+    def results(self, ctx: Context, result: Any, epoch: int) -> Any:
+        """Return what the caller gets for what forward returned, in every case.
+
+        `epoch`: what `EPOCH` was before forward.
+        """
+        return Results(self, ctx).of(result, epoch)
 
     def _intercepted(self) -> Any:
         """Return what a library that wraps the arguments makes of the call, if it takes it."""
@@ -214,9 +224,14 @@ def _description(value: Any, edge: Any) -> Meta:
 # -- results ---------------------------------------------------------------------------------------
 def _is_ordinary(result: Any, detached: Sequence[Any], ctx: Context) -> bool:
     """Return whether forward returned one new floating tensor of the default library."""
+    return (
+        not ctx._marks and _is_new(result, detached) and ordinary(ctx._op, result._data) is not None
+    )
+
+
+def _is_new(result: Any, detached: Sequence[Any]) -> bool:
+    """Return whether forward made a tensor, which is no view of another."""
     if result.__class__ is not Tensor or result._base is not None or result._node is not None:
-        return False
-    if ctx._marks or ordinary(ctx._op, result._data) is None:
         return False
     for value in detached:  # noqa: SIM110  (a generator would cost more than the rest)
         if value is result:
@@ -232,6 +247,33 @@ def ordinary(op: Any, array: Any) -> tuple[Meta, ...] | None:
     return result
 
 
+def new_results(
+    args: Sequence[Any], detached: Sequence[Any], results: tuple[Any, ...], ctx: Context
+) -> list[Tensor] | None:
+    """Return several results as tensors, None unless each is a new floating one of NumPy's."""
+    outs = []
+    for out in results:
+        t = out if out.__class__ is Tensor else as_result(out)
+        if not _is_new(t, detached) or t._data.__class__ is not _ndarray:
+            return None
+        if t._data.dtype.kind != "f":
+            return None
+        outs.append(t)
+    if not outs or len(set(map(id, outs))) != len(outs):
+        return None
+    out = t = None  # would be references
+    bare = [0 if out.__class__ is Tensor else 1 for out in results]
+    return count_together(args, detached, outs, ctx, bare)
+
+
+def own_results(outs: Sequence[Tensor], node: CustomNode | None, cls: type[Tensor]) -> Any:
+    """Return the caller's tensors for several results of forward, which may have kept its own."""
+    edges = [None] * len(outs) if node is None else map(node.output, range(len(outs)))
+    return tuple(
+        [box(t._data, edge, counter_of(t), cls) for t, edge in zip(outs, edges, strict=True)]
+    )
+
+
 class Results:
     """What the caller gets for what forward returned, in every case."""
 
@@ -241,21 +283,23 @@ class Results:
         self.dirty = ctx._dirty
         self.non_differentiable = ctx._non_differentiable
 
-    def of(self, result: Any) -> Any:
+    def of(self, result: Any, epoch: int) -> Any:
         """Return the results, recorded where a gradient is needed."""
-        bare = 0  # how many variables hold an array that forward returned as such
-        if result.__class__ is not Tensor and any(isinstance(v, Tensor) for v in self.detached):
-            bare = 2 if is_array(result) else 1
-            result = tree.map_leaves(_array_to_tensor, result)
-        self.check_inputs()
-        outs = list(tree.leaves(result))
-        owned = count_together(self.args, self.detached, outs, self.ctx, bare)
-        if not all(map(operator.is_, owned, outs)):
-            pieces = iter(owned)
-            result = tree.map_leaves(lambda _: next(pieces), result)
         edges = self.call.edges
         tracked = edges.count(None) != len(edges)
-        return self.recorded(result) if tracked else self.unrecorded(result)
+        outs, structure = tree.flatten(result)
+        bare = [0] * len(outs)  # how many variables hold an array that forward returned as such
+        if self.call.has_tensors:
+            for i, out in enumerate(outs):
+                if out.__class__ is not Tensor:
+                    outs[i] = as_result(out)
+                    bare[i] = 2 if structure is None else 1
+            out = None  # would be one more
+        if self.dirty or EPOCH[0] != epoch:
+            self.check_inputs()
+        outs = count_together(self.args, self.detached, outs, self.ctx, bare)
+        outs = self.recorded(outs, structure) if tracked else list(map(self.unrecorded, outs))
+        return tree.unflatten(structure, outs)
 
     # -- changes in place ---------------------------------------------------------------------
     def check_inputs(self) -> None:
@@ -284,59 +328,56 @@ class Results:
 
     def _changed_input(self, out: Any) -> int | None:
         """Return which input `out` is, if it is one that forward marked dirty."""
-        if any(out is d for d in self.dirty):
+        if self.dirty and any(out is d for d in self.dirty):
             for i, value in enumerate(self.detached):
                 if out is value:
                     return i
         return None
 
     # -- results ------------------------------------------------------------------------------
-    def unrecorded(self, result: Any) -> Any:
-        """Return the results of a call that is not recorded."""
-
-        def outer(out: Any) -> Any:
-            if not isinstance(out, Tensor):
-                return out
-            i = self._changed_input(out)
-            if i is not None:
-                check_allowed(self.op.name, self.args[i])
-                return self._written(self.args[i], out)
-            source = self._source(out)
-            if source is None or source._node is None:
-                return out if self.call.cls is Tensor else self._boxed_as(out, None)
-            if id(out) in self._outer_of:
-                return source._alias()
-            view = self._boxed_as(out, None)
-            make_view(view, source, NO_GRAD_VIEW)
-            return view
-
-        return outer(result) if result.__class__ is Tensor else tree.map_leaves(outer, result)
+    def unrecorded(self, out: Any) -> Any:
+        """Return a result of a call that is not recorded."""
+        if not isinstance(out, Tensor):
+            return out
+        i = self._changed_input(out)
+        if i is not None:
+            check_allowed(self.op.name, self.args[i])
+            return self._written(self.args[i], out)
+        source = self._source(out)
+        if source is None or source._node is None:
+            return out if self.call.cls is Tensor else self._boxed_as(out, None)
+        if any(out is value for value in self.detached):
+            return source._alias()
+        view = self._boxed_as(out, None)
+        make_view(view, source, NO_GRAD_VIEW)
+        return view
 
     def _boxed_as(self, out: Tensor, node: Any) -> Tensor:
         return box(
             out._data, node, out._counter if out._base is None else counter_of(out), self.call.cls
         )
 
-    def recorded(self, result: Any) -> Any:
+    def recorded(self, outs: list[Any], structure: tree.Structure | None) -> list[Any]:
         """Return the results with their node."""
-        outs = [result] if result.__class__ is Tensor else list(tree.leaves(result))
-        self._check_dirty_returned(outs)
-        if not any(isinstance(out, Tensor) and self._differentiable(out) for out in outs):
+        if self.dirty:
+            self._check_dirty_returned(outs)
+        differentiable = [isinstance(out, Tensor) and self._differentiable(out) for out in outs]
+        if True not in differentiable:
             self._warn_of_numbers(outs)
-            return self.unrecorded(result)
-        items = tree.children(result) or []
-        if any(tree.children(item) is not None for _, item in items):
-            structure = [tree.map_leaves(lambda _: None, item) for _, item in items]
-            self.ctx._structure = structure
+            return list(map(self.unrecorded, outs))
+        items = [] if structure is None else structure.items
+        if items.count(None) != len(items):
+            self.ctx._structure = [
+                None if item is None else tree.unflatten(item, [None] * item.size) for item in items
+            ]
         node = self.call.node(self.ctx, outs)
         self.ctx._outlive(node)
         results: dict[int, Tensor] = {}
         for i, out in enumerate(outs):
             if isinstance(out, Tensor) and id(out) not in results:
-                results[id(out)] = self._outer(out, i, node, len(outs))
-        if result.__class__ is Tensor:
-            return results[id(result)]
-        return tree.map_leaves(lambda out: results.get(id(out), out), result)
+                target = node.output(i) if differentiable[i] else None
+                results[id(out)] = self._outer(out, target, len(outs))
+        return [results.get(id(out), out) for out in outs]
 
     def _warn_of_numbers(self, outs: Sequence[Any]) -> None:
         """Warn where Python's numbers are all that forward made of tracked tensors."""
@@ -350,7 +391,8 @@ class Results:
             )
 
     def _differentiable(self, out: Tensor) -> bool:
-        return out.dtype.is_inexact and not any(out is t for t in self.non_differentiable)
+        constant = self.non_differentiable
+        return out.dtype.is_inexact and not (constant and any(out is t for t in constant))
 
     def _check_dirty_returned(self, outs: list[Any]) -> None:
         for i, value in enumerate(self.detached):
@@ -361,9 +403,8 @@ class Results:
                     "hint: return it from forward."
                 )
 
-    def _outer(self, out: Tensor, i: int, node: CustomNode, count: int) -> Tensor:
-        """Return the caller's tensor for one output of forward."""
-        target = node.output(i) if self._differentiable(out) else None
+    def _outer(self, out: Tensor, target: Any, count: int) -> Tensor:
+        """Return the caller's tensor for one of `count` outputs of forward, whose edge is given."""
         k = self._changed_input(out)
         if k is not None:
             return self._changed(out, self.args[k], target, count)
@@ -375,14 +416,11 @@ class Results:
 
     def _source(self, out: Tensor) -> Tensor | None:
         """Return the caller's input that `out` is, or is a view of."""
-        result = self._outer_of.get(id(out), None)
-        base = out if out._base is None else out._base
-        return self._outer_of.get(id(base)) if result is None else result
-
-    @cached_property
-    def _outer_of(self) -> dict[int, Tensor]:
-        pairs = zip(self.detached, self.args, strict=True)
-        return {id(detached): outer for detached, outer in pairs if isinstance(detached, Tensor)}
+        for tensor in (out,) if out._base is None else (out, out._base):
+            for detached, outer in zip(self.detached, self.args, strict=True):
+                if detached is tensor:
+                    return outer  # type: ignore[no-any-return]
+        return None
 
     def _changed(self, out: Tensor, outer: Tensor, target: Any, count: int) -> Tensor:
         """Give an input that forward changed in place its new node, and return it."""
@@ -404,8 +442,10 @@ class Results:
         return outer
 
 
-def _array_to_tensor(value: Any) -> Any:
+def as_result(value: Any) -> Any:
     """Return a bare floating array as a tensor: forward may compute with the library itself."""
+    if value.__class__ is _ndarray and value.dtype in _FLOATS:
+        return box(value, None, BORROWED)
     if is_array(value) and dtype_of(value.dtype).is_inexact:
         # The array may be the user's own: changing the result in place changes a copy.
         return box(library_of(value).tidy(value), None, BORROWED)

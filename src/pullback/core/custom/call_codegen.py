@@ -35,7 +35,16 @@ from typing import Any
 
 from pullback.arrays import INTERCEPTING, NUMPY, carries_gradient, refuse_gradient
 from pullback.core.custom import pytree as tree
-from pullback.core.custom.call import Call, describe, hint_at_tensors, ordinary
+from pullback.core.custom.call import (
+    BARE,
+    Call,
+    as_result,
+    describe,
+    hint_at_tensors,
+    new_results,
+    ordinary,
+    own_results,
+)
 from pullback.core.custom.context import (
     FORWARD_CONTEXT,
     Context,
@@ -193,7 +202,7 @@ if {a} is $default{k}:  # mostly left out
 el{look}
 """
 
-# Forward runs unrecorded; its one new floating result, of the default library, gets a node.
+# Forward runs unrecorded; its new floating results, of the default library, get a node.
 _RECORD = """
 if $mode is not $RECORD or ($INTERCEPTING and not $same):
     return {call}.run()
@@ -208,8 +217,16 @@ except AttributeError as $error:
     raise
 finally:
     $set_mode($RECORD)
-$metas = $self.result_described
-if (
+$metas, $outs = $self.result_described, None
+if $out.__class__ in $BARE and ({tensors}):
+    $out = $as_result($out)
+if $out.__class__ is $tuple and ({tensors}):
+    if $EPOCH[0] == $epoch and not $ctx._marks:
+        $outs = $new_results({args}, {detached}, $out, $ctx)
+    if $outs is None:
+        return {call}.results($ctx, $out, $epoch)
+    $metas = $tuple([$meta_of($t._data) for $t in $outs])
+elif (
     $out.__class__ is not $Tensor
     or $EPOCH[0] != $epoch
     or $out._base is not None
@@ -223,9 +240,9 @@ if (
         and ($metas := $ordinary($self, $data)) is None
     )
 ):
-    return {call}.results($ctx, $out)
-if $data.base is not None or $references($data) != $SOLE + 1:
-    $out = $count_together({args}, {detached}, ($out,), $ctx, 1)[0]
+    return {call}.results($ctx, $out, $epoch)
+elif $data.base is not None or $references($data) != $SOLE + 1:
+    $out = $count_together({args}, {detached}, ($out,), $ctx, (1,))[0]
     $data = $out._data
 $n = None
 if {tracked}:
@@ -239,6 +256,8 @@ if {tracked}:
         $ctx._outlive($n)
 elif $cls is $Tensor:
     $cls = $class_for_arrays({args})
+if $outs is not None:
+    return $own_results($outs, $n, $cls)
 if $references($out) != $SOLE:  # forward may have kept its own
     return $box($data, $n, $counter_of($out), $cls)
 if $cls is not $Tensor:
@@ -372,13 +391,14 @@ class _Writer:
             names=self.names,
             detached=detached,
             tracked=" or ".join(f"{edge} is not None" for edge in edges),
+            tensors=" or ".join(f"$version{i} is not None" for i in range(self.count)),
             save=self._saving(saved, inputs),
             filled=filled("$n", "$self", str(self.count), levels_of_edges(edges)),
         )
 
     def _saving(self, saved: Sequence[str | None] | None, inputs: Sequence[int]) -> list[str]:
         """Return the lines that take what forward saved out of its context."""
-        rest = f"{self.each('$arg')}, ($out,), None"
+        rest = f"{self.each('$arg')}, $outs or ($out,), None"
         general = f"$saved, $names = $learned($self, $ctx, {rest})"
         if saved is None:
             return [general]
@@ -444,6 +464,7 @@ def _name_of(value: Any, arguments: Any, values: Sequence[Any]) -> str:
 
 
 register(
+    BARE=BARE,
     Call=Call,
     CustomNode=CustomNode,
     EPOCH=EPOCH,
@@ -453,10 +474,13 @@ register(
     class_for_arrays=class_for_arrays,
     SOLE=SOLE,
     UNTRACKED=UNTRACKED,
+    as_result=as_result,
     count_together=count_together,
     describe=describe,
     examine=_examine,
     hint_at_tensors=hint_at_tensors,
+    new_results=new_results,
+    own_results=own_results,
     items_of=items_of,
     joined_class=_joined_class,
     kept_attributes=kept_attributes,

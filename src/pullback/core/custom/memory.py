@@ -23,7 +23,11 @@ _ndarray = NUMPY.array_types[0]
 
 
 def count_together(
-    args: Sequence[Any], detached: Sequence[Any], outs: Sequence[Any], ctx: Any, variables: int = 0
+    args: Sequence[Any],
+    detached: Sequence[Any],
+    outs: Sequence[Any],
+    ctx: Any,
+    variables: Sequence[int] = (0,),
 ) -> list[Any]:
     """Let each result that shows the memory of an argument, or of another result, count with it.
 
@@ -38,21 +42,25 @@ def count_together(
         What it returned: tensors and other objects.
     ctx : Context
         Which may hold a result's memory as well.
-    variables : int
-        How many others within the library hold the arrays of `outs`.
+    variables : sequence of int
+        Of each of `outs`, how many others within the library hold its array.
     """
     results = list(outs)
     for i, out in enumerate(outs):
-        owner = out if not isinstance(out, Tensor) or out._base is None else out._base
-        if not isinstance(out, Tensor) or any(owner is t for t in detached):
+        if not isinstance(out, Tensor):
+            continue
+        owner = out if out._base is None else out._base
+        if True in [owner is t for t in detached]:
             continue
         overlaps = library_of(out._data).overlaps
-        for t, other in (*zip(detached, args, strict=True), *((t, t) for t in outs[:i])):
+        earlier = outs[:i]
+        for t, other in zip((*detached, *earlier), (*args, *earlier), strict=True):
             if isinstance(t, Tensor) and t is not out and overlaps(out._data, t._data):
                 owner._counter = shared_counter(other)
                 break
         else:
-            if out._data.__class__ is _ndarray and _others_hold(out._data, outs, ctx, variables):
+            array = out._data
+            if array.__class__ is _ndarray and _others_hold(array, outs, ctx, variables[i] + 1):
                 results[i] = _copied(out, ctx)
     return results
 
@@ -169,14 +177,8 @@ def _references(leaf: Any) -> int:
     return getrefcount(leaf)
 
 
-def _references_of_argument(array: Any) -> int:
-    return _references(array)
-
-
-# What `tree.map_leaves` lets a function find of an array that a container alone holds, and what one
-# finds that hands on its own argument.
+# What `tree.map_leaves` lets a function find of an array that a container alone holds.
 IN_CONTAINER: int = tree.map_leaves(_references, [NUMPY.xp.zeros(1)])[0] if SOLE > 0 else -1
-_HANDED_ON = _references_of_argument(NUMPY.xp.zeros(1)) if SOLE > 0 else -1
 
 
 # -- gradients -------------------------------------------------------------------------------------
@@ -196,24 +198,28 @@ def own_gradient(array: Any, held_once: bool, node: Any, g: Any) -> Any:
     return array.copy()
 
 
-def own_gradients(result: Any, variables: int, node: Any, g: Any) -> Any:
+def own_gradients(result: Any, others: int, node: Any, g: Any) -> Any:
     """Return what a rule returned, each array as `own_gradient` does.
 
-    A variable of the caller's holds `result`, and `variables` each of its items.
+    One variable of the caller's holds `result`, and `others` each of its items.
     """
+    held_once = getrefcount(result) == SOLE + 1
+    return _own(result, held_once, others, node, g)
 
-    def own(leaf: Any, expected: int = IN_CONTAINER + variables) -> Any:
-        if leaf.__class__ is _ndarray:
-            held_once = getrefcount(leaf) == expected
-            return own_gradient(leaf, held_once, node, g)
-        if leaf.__class__ is not Tensor or leaf._base is not None or leaf._node is not None:
-            return leaf
-        if leaf._data.__class__ is not _ndarray:
-            return leaf
-        held_once = is_held_once(leaf._data)
-        array = own_gradient(leaf._data, held_once, node, g)
-        return leaf if array is leaf._data else box(array)
 
-    if result.__class__ is _ndarray or isinstance(result, Tensor):
-        return own(result, _HANDED_ON + 1)
-    return tree.map_leaves(own, result)
+def _own(value: Any, held_once: bool, others: int, node: Any, g: Any) -> Any:
+    if value.__class__ is _ndarray:
+        return own_gradient(value, held_once, node, g)
+    items = tree.children(value)
+    if items is not None:
+        own = []
+        for _, item in items:  # which the container, its pair and a variable hold
+            once = held_once and getrefcount(item) == SOLE + 2 + others
+            own.append(_own(item, once, 0, node, g))
+        return tree.rebuild(value, own)
+    if value.__class__ is not Tensor or value._base is not None or value._node is not None:
+        return value
+    if value._data.__class__ is not _ndarray:
+        return value
+    array = own_gradient(value._data, held_once and is_held_once(value._data), node, g)
+    return value if array is value._data else box(array)

@@ -440,7 +440,10 @@ class Tensor(Methods):
         GraphError
             If the tensor requires grad and grad mode is on.
         """
-        if self.requires_grad and STATE.get().grad:
+        if self._node is None and self._base is None and self._counter is not BORROWED:
+            if self._data.__class__ is _ndarray:  # as most often in a user's forward
+                return self._data
+        elif self.requires_grad and STATE.get().grad:
             raise self._lost("numpy", "use tensor.detach().numpy() instead")
         library = library_of(self._data)
         array = self._shown()
