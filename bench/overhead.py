@@ -58,10 +58,12 @@ def multiply_chain(make: Tensors, lib: Any) -> _timing.Timer:
     return _timing.timed(body, 5)
 
 
-def custom_chain(make: Tensors, lib: Any, both: bool = False) -> _timing.Timer:
+def custom_chain(
+    make: Tensors, lib: Any, both: bool = False, in_numpy: bool = False
+) -> _timing.Timer:
     x = make([1.0, 2.0, 3.0, 4.0], requires_grad=True)
     factor, ones = make([1.0, 0.999, 1.001, -1.0], requires_grad=both), make([1.0] * 4)
-    op = custom_multiply(lib, both)
+    op = numpy_multiply(lib) if in_numpy else custom_multiply(lib, both)
 
     def body() -> None:
         y = x
@@ -99,6 +101,37 @@ def custom_multiply(lib: Any, both: bool) -> Callable[..., Any]:
         def backward(ctx, grad_output):
             x, y = ctx.saved_tensors
             return grad_output * y, grad_output * x if both else None
+
+    return Multiply.apply
+
+
+def numpy_multiply(lib: Any) -> Callable[..., Any]:
+    """Return x * y as the user's own operation written with NumPy, with the gradient of `x`."""
+    if lib is pb:
+
+        @pb.autograd_function
+        def multiply(ctx, x, y):
+            ctx.save_for_backward(y=y)
+            return x.numpy() * y.numpy()
+
+        @multiply.backward
+        @pb.once_differentiable
+        def _(ctx, grad_output):
+            return {"x": grad_output.numpy() * ctx.saved_variables.y.numpy()}
+
+        return multiply
+
+    class Multiply(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, y):
+            ctx.save_for_backward(y)
+            return torch.from_numpy(x.numpy() * y.numpy())
+
+        @staticmethod
+        @torch.autograd.function.once_differentiable
+        def backward(ctx, grad_output):
+            (y,) = ctx.saved_tensors
+            return torch.from_numpy(grad_output.numpy() * y.numpy()), None
 
     return Multiply.apply
 
@@ -203,6 +236,7 @@ def rows() -> list[Row]:
         Row("1000 multiplies, forward + backward", 0.65, multiply_chain),
         Row("1000 custom ops, two saved by name", 0.40, custom_chain),
         Row("the same, both arguments tracked", None, lambda m, lib: custom_chain(m, lib, True)),
+        Row("1000 custom ops in NumPy", None, lambda m, lib: custom_chain(m, lib, in_numpy=True)),
         Row("backward of one multiply", 0.35, one_op_backward),
         Row("gradient step, batch 8, 8-16-1", 0.60, gradient_step),
         Row("training step, batch 8, 8-8-16-1, SGD", 0.60, training_step),

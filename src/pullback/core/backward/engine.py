@@ -1,8 +1,8 @@
 """Backward: from the gradients of some results to the gradients of what they came from.
 
-Owns one pass through the graph. The nodes that the roots lead to are collected, put in
-descending order of creation, and each is run once with the sum of the gradients that reached it.
-Gradients are bare arrays, or tensors when the pass itself is recorded (create_graph).
+Owns one pass through the graph. The nodes that the roots lead to are collected and, in descending
+order of creation, each is run once with the sum of the gradients that reached it. Gradients are
+arrays, or tensors when the pass itself is recorded (create_graph).
 Invariants: no recursion; the state of a pass is local to it, so passes nest and run in threads;
 nothing runs before the graph was found to be usable; a buffer that others may hold is not added to.
 """
@@ -65,13 +65,13 @@ def run(
     """
     current = Pass()
     current.order, current.wanted = plan or planned(roots, targets, begun, ends)
-    if targets is not None:
-        current.captured = dict.fromkeys(targets)
+    current.captured = dict.fromkeys(targets or ())
     current.recorded, current.accumulate = recorded, accumulate
     current.begun, current.ends = begun, ends
     current.owned, current.buffers = set(), {roots[0]: grads[0]}
-    for root, g in zip(roots[1:], grads[1:], strict=True):
-        current.add(root, g)
+    if len(roots) > 1:
+        for root, g in zip(roots[1:], grads[1:], strict=True):
+            current.add(root, g)
     outer = RUNNING.current
     current.depth = 1 if outer is None else outer.depth + 1
     if outer is None or current.depth % NESTING:

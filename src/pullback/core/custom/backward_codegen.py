@@ -53,7 +53,8 @@ def backward(node, g, wanted, recorded):
         raise
     if $references($ctx) != $SOLE:
         $ctx._outlive(node)
-    $kept = $references($result) != $SOLE  # by the rule, which may change it in its next call
+    # What the rule keeps it may change in its next call: no count is that of something held once.
+    $held_once = $SOLE + 1 if $references($result) == $SOLE else -1
     if $result.__class__ is dict:
         try:
             {by_name}
@@ -100,9 +101,10 @@ if $g{i} is not None:
         and $data.shape == $meta{i}[0]
         and $data.dtype is $meta{i}[1]
     ):
-        $once = not $kept and $references($g{i}) == $SOLE + 1 + ($data is $g{i})
-        if $data is not $g{i}:
-            $once = $once and $references($data) == $SOLE + 1
+        $once = (
+            $references($data) == $references($g{i}) == $held_once
+            if $data is not $g{i} else $references($data) == $held_once + 1
+        )
         if $data is not g and ($data.base is not None or not $once):
             $data = $own_gradient($data, $once, node, g)
         $g{i} = $data
