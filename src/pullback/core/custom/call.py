@@ -39,9 +39,11 @@ from pullback.errors import InplaceError, UntrackedTensorWarning, warn_user
 
 _ndarray = NUMPY.array_types[0]
 _scalar = NUMPY.xp.generic
-BARE = frozenset((_ndarray, NUMPY.xp.float32, NUMPY.xp.float64))  # classes of results
-_FLOATS = frozenset(NUMPY.xp.dtype(name) for name in ("float32", "float64"))
-_CONTAINERS = (list, tuple, dict)
+_INEXACT = frozenset(
+    NUMPY.xp.dtype(name) for name in ("float16", "float32", "float64", "complex64", "complex128")
+)
+BARE = frozenset((_ndarray, *(dtype.type for dtype in _INEXACT)))  # what becomes a tensor
+_NUMBERS = frozenset((int, bool, str, type(None)))
 
 
 class Call(NamedTuple):
@@ -241,37 +243,42 @@ def _is_new(result: Any, detached: Sequence[Any]) -> bool:
 
 def ordinary(op: Any, array: Any) -> tuple[Meta, ...] | None:
     """Return the description of a result that needs no more than a node, None for any other."""
-    if array.__class__ is not _ndarray or array.dtype.kind != "f":
+    if array.__class__ is not _ndarray or array.dtype not in _INEXACT:
         return None
     op.result_described = result = (meta_of(array),)
     return result
 
 
 def new_results(
-    args: Sequence[Any], detached: Sequence[Any], results: tuple[Any, ...], ctx: Context
+    args: Sequence[Any], detached: Sequence[Any], results: Sequence[Any], ctx: Context
 ) -> list[Tensor] | None:
-    """Return several results as tensors, None unless each is a new floating one of NumPy's."""
-    outs = []
+    """Return several results, None unless they are new floating tensors of NumPy's, or numbers."""
+    outs, tensors = [], set[int]()
     for out in results:
-        t = out if out.__class__ is Tensor else as_result(out)
-        if not _is_new(t, detached) or t._data.__class__ is not _ndarray:
-            return None
-        if t._data.dtype.kind != "f":
+        t = as_result(out) if out.__class__ in BARE else out
+        if t.__class__ is Tensor:
+            is_new = id(t) not in tensors and _is_new(t, detached)
+            if not is_new or ordinary(ctx._op, t._data) is None:
+                return None
+            tensors.add(id(t))
+        elif t.__class__ not in _NUMBERS:
             return None
         outs.append(t)
-    if not outs or len(set(map(id, outs))) != len(outs):
+    if not tensors:
         return None
     out = t = None  # would be references
-    bare = [0 if out.__class__ is Tensor else 1 for out in results]
+    bare = [1 if out.__class__ in BARE else 0 for out in results]
     return count_together(args, detached, outs, ctx, bare)
 
 
-def own_results(outs: Sequence[Tensor], node: CustomNode | None, cls: type[Tensor]) -> Any:
+def own_results(outs: Sequence[Any], node: CustomNode | None, cls: type[Tensor]) -> list[Any]:
     """Return the caller's tensors for several results of forward, which may have kept its own."""
-    edges = [None] * len(outs) if node is None else map(node.output, range(len(outs)))
-    return tuple(
-        [box(t._data, edge, counter_of(t), cls) for t, edge in zip(outs, edges, strict=True)]
-    )
+    results = []
+    for i, t in enumerate(outs):
+        if t.__class__ is Tensor:
+            t = box(t._data, None if node is None else node.output(i), counter_of(t), cls)
+        results.append(t)
+    return results
 
 
 class Results:
@@ -444,7 +451,7 @@ class Results:
 
 def as_result(value: Any) -> Any:
     """Return a bare floating array as a tensor: forward may compute with the library itself."""
-    if value.__class__ is _ndarray and value.dtype in _FLOATS:
+    if value.__class__ is _ndarray and value.dtype in _INEXACT:
         return box(value, None, BORROWED)
     if is_array(value) and dtype_of(value.dtype).is_inexact:
         # The array may be the user's own: changing the result in place changes a copy.

@@ -220,12 +220,12 @@ finally:
 $metas, $outs = $self.result_described, None
 if $out.__class__ in $BARE and ({tensors}):
     $out = $as_result($out)
-if $out.__class__ is $tuple and ({tensors}):
+if ($out.__class__ is $tuple or $out.__class__ is $list) and ({tensors}):
     if $EPOCH[0] == $epoch and not $ctx._marks:
         $outs = $new_results({args}, {detached}, $out, $ctx)
     if $outs is None:
         return {call}.results($ctx, $out, $epoch)
-    $metas = $tuple([$meta_of($t._data) for $t in $outs])
+    $metas = $tuple([$meta_of($t._data) if $t.__class__ is $Tensor else None for $t in $outs])
 elif (
     $out.__class__ is not $Tensor
     or $EPOCH[0] != $epoch
@@ -257,7 +257,7 @@ if {tracked}:
 elif $cls is $Tensor:
     $cls = $class_for_arrays({args})
 if $outs is not None:
-    return $own_results($outs, $n, $cls)
+    return $out.__class__($own_results($outs, $n, $cls))
 if $references($out) != $SOLE:  # forward may have kept its own
     return $box($data, $n, $counter_of($out), $cls)
 if $cls is not $Tensor:
@@ -486,6 +486,7 @@ register(
     kept_attributes=kept_attributes,
     learned=_learned,
     leaves=_leaves,
+    list=list,
     ordinary=ordinary,
     references=getrefcount,
     set_mode=STATE.set,
