@@ -475,3 +475,28 @@ def test_backward_with_create_graph_warns_of_the_reference_cycle_and_grad_does_n
     with pytest.warns(UserWarning, match=r"backward\(\) with create_graph=True.* reference cycle"):
         (x**3).backward(create_graph=True)
     assert pb.autograd.grad(x**3, x, create_graph=True)[0].tolist() == [12.0]
+
+
+HOOKS = {
+    "register_hook": lambda t, hook: t.register_hook(hook),
+    "grad_fn.register_prehook": lambda t, hook: t.grad_fn.register_prehook(lambda g: hook(*g)),
+    "grad_fn.register_hook": lambda t, hook: t.grad_fn.register_hook(lambda g, _: hook(*g)),
+}
+
+
+@pytest.mark.parametrize("name", HOOKS)
+@pytest.mark.parametrize("is_array", [True, False])
+def test_a_buffer_that_a_hook_fills_in_every_call_is_copied(name, is_array):
+    buffer = np.empty(3) if is_array else pb.empty(3, dtype=pb.float64)
+
+    def hook(g):
+        buffer[...] = g.numpy().reshape(3) * 2.0
+        return pb.asarray(buffer).reshape(g.shape) if is_array else buffer
+
+    x = pb.tensor([1.0, 2.0, 3.0], dtype=pb.float64, requires_grad=True)
+    y = pb.tensor([4.0, 5.0, 6.0], dtype=pb.float64, requires_grad=True)
+    through = [x.clone(), y.clone()]
+    for t in through:
+        HOOKS[name](t, hook)
+    sum((t * t).sum() for t in through).backward()
+    assert (x.grad.tolist(), y.grad.tolist()) == ([4.0, 8.0, 12.0], [16.0, 20.0, 24.0])

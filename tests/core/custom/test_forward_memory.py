@@ -1,4 +1,4 @@
-"""The memory of what `autograd_function`'s forward and backward return: buffers are copied."""
+"""The memory of what `autograd_function`'s forward and rules return: buffers are copied."""
 
 import numpy as np
 import pytest
@@ -165,6 +165,7 @@ RULES = {
     "an array": lambda array: {"x": array},
     "a tensor": lambda array: {"x": pb.asarray(array)},
     "a view": lambda array: {"x": array[:]},
+    "a view of a tensor": lambda array: {"x": pb.asarray(array)[:]},
     "alone": lambda array: array,
     "by position": lambda array: [array],
 }
@@ -203,14 +204,15 @@ KEPT = {
 
 @pytest.mark.parametrize("name", KEPT)
 @pytest.mark.parametrize("once", [False, True])
-def test_what_backward_keeps_and_fills_in_every_call_is_copied(name, once):
+@pytest.mark.parametrize("as_view", [False, True])
+def test_what_backward_keeps_and_fills_in_every_call_is_copied(name, once, as_view):
     kept = KEPT[name]()
 
     def rule(ctx, g):
         gradient = kept["x"] if isinstance(kept, dict) else kept
         gradient = gradient[0] if isinstance(kept, (tuple, list)) else gradient
         gradient[...] = g.numpy() * 2 * ctx.saved_variables.x.numpy()
-        return kept
+        return kept[:] if isinstance(kept, pb.Tensor) and as_view else kept
 
     op = with_rule(rule, once)
     for _ in range(3):
@@ -244,3 +246,39 @@ def test_a_gradient_that_backward_has_just_made_is_not_copied(name, once):
         x = pb.ones(3, dtype=pb.float64, requires_grad=True)
         (g,) = pb.autograd.grad(op(x).sum(), x)
         assert g.numpy().__array_interface__["data"][0] == places[-1]
+
+
+# Rules for forward mode and batches ---------------------------------------------------------------
+
+BUFFERS = {
+    "an array": lambda shape: np.empty(shape),
+    "a tensor": lambda shape: pb.empty(shape, dtype=pb.float64),
+}
+
+
+@pytest.mark.parametrize("name", BUFFERS)
+def test_a_buffer_that_jvp_fills_in_every_call_is_copied(name):
+    op, buffer = op_of(tensor), BUFFERS[name]((3,))
+
+    @op.jvp
+    def rule(ctx, x):
+        buffer[...] = 2 * ctx.saved_variables.x.numpy() * x.numpy()
+        return buffer
+
+    x, y, ones = np.array([1.0, 2.0, 3.0]), np.array([4.0, 5.0, 6.0]), np.ones(3)
+    _, (first, second) = pb.jvp(lambda x, y: (op(x), op(y)), (x, y), (ones, ones))
+    assert (first.tolist(), second.tolist()) == ([2.0, 4.0, 6.0], [8.0, 10.0, 12.0])
+
+
+@pytest.mark.parametrize("name", BUFFERS)
+def test_a_buffer_that_vmap_fills_in_every_call_is_copied(name):
+    op, buffer = op_of(tensor), BUFFERS[name]((2, 3))
+
+    @op.vmap
+    def rule(info, in_dims, x):
+        buffer[...] = x.numpy() ** 2
+        return buffer, 0
+
+    x, y = np.arange(6.0).reshape(2, 3), np.ones((2, 3))
+    first, second = pb.vmap(lambda x, y: (op(x), op(y)))(x, y)
+    assert (first.tolist(), second.tolist()) == ((x**2).tolist(), y.tolist())

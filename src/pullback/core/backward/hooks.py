@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 from weakref import ref
 
+from pullback.core.custom.memory import own
 from pullback.core.graph.modes import STATE, with_grad
 from pullback.core.graph.node import Extra, Node
 from pullback.core.tensor.tensor import Tensor, as_array, borrowed, box, unaliased
@@ -44,12 +45,12 @@ def run_grad_hooks(extra: Extra, g: Any) -> Any:
     if extra.retained is not None:
         tensor = extra.retained()
         if tensor is not None:
-            own = unaliased(_grad_to_tensor(g))
+            new = unaliased(_grad_to_tensor(g))
             grad = tensor._grad
             previous = STATE.get()
             try:
                 STATE.set(with_grad(previous, isinstance(g, Tensor)))
-                tensor._grad = own if grad is None else grad + own
+                tensor._grad = new if grad is None else grad + new
             finally:
                 STATE.set(previous)
     return g
@@ -71,7 +72,7 @@ def _replaced(hook: Callable[..., Any], tensor: Tensor, g: Any) -> Any:
             f"register_hook: a hook must return a Tensor or None, got {type(result).__name__}"
         )
     _check_like("register_hook", result, tensor)
-    return take_back(result, g)
+    return take_back(own(result, 0, (g,)), g)
 
 
 def _borrowed_all(grads: Any) -> tuple[Any, ...]:
@@ -94,6 +95,7 @@ def _take_all(api: str, result: Any, grads: Sequence[Any]) -> Sequence[Any]:
             f"for {len(grads)}"
         )
     like = next((g for g in grads if g is not None), None)
+    result = own(result, 0, grads)
     return [_fitting(api, r, g, like) for r, g in zip(result, grads, strict=True)]
 
 

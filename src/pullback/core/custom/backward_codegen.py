@@ -18,7 +18,7 @@ from pullback.arrays import is_array
 from pullback.core.custom import pytree as tree
 from pullback.core.custom.context import BACKWARD_CONTEXT, Context, backward_context
 from pullback.core.custom.gradients import read_gradients
-from pullback.core.custom.memory import own_gradient, own_gradients
+from pullback.core.custom.memory import lent_to_rule, own, own_gradient
 from pullback.core.function.codegen import Written, expand, register, tupled
 from pullback.core.function.record import NodeOperation, new_node
 from pullback.core.graph.modes import STATE, with_grad
@@ -109,10 +109,13 @@ if $g{i} is not None:
             $data = $own_gradient($data, $once, node, g)
         $g{i} = $data
     else:
+        $data = None  # would be one more reference
         return {read}
 """
 # How many variables hold each gradient: none before the lines that unpack them, then one.
-_READ = "$read_gradients(node.op, node, $own_gradients($result, {}, node, g), wanted, recorded)"
+_READ = (
+    "$read_gradients(node.op, node, $own($result, {}, $lent_to_rule(node, g)), wanted, recorded)"
+)
 
 
 def written_backward(op: Any) -> Callable[..., Any]:
@@ -187,7 +190,7 @@ def differentiate(node: CustomNode, g: Any, wanted: Any, recorded: bool) -> Sequ
     if op.once and recorded:
         return _differentiate_once(ctx, node, grads, wanted)
     result = _call_rule(op, ctx, grads)
-    result = own_gradients(result, 0, node, g)
+    result = own(result, 0, lent_to_rule(node, g))
     if getrefcount(ctx) != SOLE:
         ctx._outlive(node)
     gradients = read_gradients(op, node, result, wanted, recorded)
@@ -224,7 +227,7 @@ def _differentiate_once(
         STATE.set(with_grad(previous, False))
         bare = tree.map_leaves(lambda x: x._alias() if isinstance(x, Tensor) else x, grads)
         result = _call_rule(node.op, ctx, bare)
-        result = own_gradients(result, 0, node, list(tree.leaves(bare)))
+        result = own(result, 0, lent_to_rule(node, list(tree.leaves(bare))))
     finally:
         STATE.set(previous)
     return _poisoned(node, grads, read_gradients(node.op, node, result, wanted, True))
@@ -307,8 +310,9 @@ register(
     MISSING=object(),
     check_rule_call=check_rule_call,
     differentiate=differentiate,
+    lent_to_rule=lent_to_rule,
+    own=own,
     own_gradient=own_gradient,
     output_grads=_output_grads,
-    own_gradients=own_gradients,
     read_gradients=read_gradients,
 )

@@ -1,7 +1,7 @@
 """The memory that forward's arguments, results and saved values share.
 
 Owns which of them count their changes together, what is kept of an array that forward saved, and
-which results and gradients are copied, as a user's code holds their memory: views and arrays of the
+what users' functions return that is copied, as they keep it: views and arrays of the
 array library itself are tied by their memory alone. Invariant: what a node saved either has the
 version counter of every argument and result that shows its memory, or nobody can write to it.
 """
@@ -181,45 +181,70 @@ def _references(leaf: Any) -> int:
 IN_CONTAINER: int = tree.map_leaves(_references, [NUMPY.xp.zeros(1)])[0] if SOLE > 0 else -1
 
 
-# -- gradients -------------------------------------------------------------------------------------
+# -- what a user's rules and hooks return ----------------------------------------------------------
 def own_gradient(array: Any, held_once: bool, node: Any, g: Any) -> Any:
     """Return the array of a gradient, or a copy where somebody else holds its memory.
 
     Such as a buffer that the rule fills in every call. What the rule was given, the gradients `g`
     and what forward saved, is nobody's to write to.
     """
+    return _own_array(array, held_once, lent_to_rule(node, g))
+
+
+def lent_to_rule(node: Any, g: Any) -> list[Any]:
+    """Return the tensors and arrays, and other objects, that a rule was given for a node."""
+    return [*(g if isinstance(g, list) else [g]), *(node.saved or ())]
+
+
+def own(result: Any, others: int, lent: Sequence[Any]) -> Any:
+    """Return what a rule or hook returned, with copies of the arrays that somebody else holds.
+
+    One variable of the caller's holds `result`, and `others` each of its items. The memory of
+    what was `lent` is nobody's to write to.
+    """
+    held_once = getrefcount(result) == SOLE + 1
+    return _own(result, held_once, others, lent)
+
+
+def _own(value: Any, held_once: bool, others: int, lent: Sequence[Any]) -> Any:
+    if value.__class__ is _ndarray:
+        return _own_array(value, held_once, lent)
+    items = tree.children(value)
+    if items is not None:
+        owned = []
+        for _, item in items:  # which the container, its pair and a variable hold
+            once = held_once and getrefcount(item) == SOLE + 2 + others
+            owned.append(_own(item, once, 0, lent))
+        return tree.rebuild(value, owned)
+    if value.__class__ is not Tensor or value._node is not None:
+        return value
+    if value._data.__class__ is not _ndarray:
+        return value
+    if value._base is not None:
+        array = value.data_array()
+        if held_once and _is_only_view(value):
+            return value
+        held_once = False
+    else:
+        array, held_once = value._data, held_once and is_held_once(value._data)
+    owned = _own_array(array, held_once, lent)
+    return value if owned is array else box(owned)
+
+
+def _is_only_view(value: Tensor) -> bool:
+    """Return whether a view alone shows its memory, which its base holds for nobody else."""
+    if not is_held_once(value._base):
+        return False
+    owner = value._base._data  # type: ignore[union-attr]
+    is_own = owner.base is None and owner.flags.owndata
+    return is_own and getrefcount(owner) == SOLE + _times_held(owner, value)
+
+
+def _own_array(array: Any, held_once: bool, lent: Sequence[Any]) -> Any:
     if held_once and is_unreachable(array):
         return array
-    lent = [*(g if isinstance(g, list) else [g]), *(node.saved or ())]
     arrays = [each._data if isinstance(each, Tensor) else each for each in lent]
     overlaps = NUMPY.overlaps
     if any(each.__class__ is _ndarray and overlaps(array, each) for each in arrays):
         return array
     return array.copy()
-
-
-def own_gradients(result: Any, others: int, node: Any, g: Any) -> Any:
-    """Return what a rule returned, each array as `own_gradient` does.
-
-    One variable of the caller's holds `result`, and `others` each of its items.
-    """
-    held_once = getrefcount(result) == SOLE + 1
-    return _own(result, held_once, others, node, g)
-
-
-def _own(value: Any, held_once: bool, others: int, node: Any, g: Any) -> Any:
-    if value.__class__ is _ndarray:
-        return own_gradient(value, held_once, node, g)
-    items = tree.children(value)
-    if items is not None:
-        own = []
-        for _, item in items:  # which the container, its pair and a variable hold
-            once = held_once and getrefcount(item) == SOLE + 2 + others
-            own.append(_own(item, once, 0, node, g))
-        return tree.rebuild(value, own)
-    if value.__class__ is not Tensor or value._base is not None or value._node is not None:
-        return value
-    if value._data.__class__ is not _ndarray:
-        return value
-    array = own_gradient(value._data, held_once and is_held_once(value._data), node, g)
-    return value if array is value._data else box(array)

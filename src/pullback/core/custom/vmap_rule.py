@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from pullback.core.custom import pytree as tree
+from pullback.core.custom.memory import own
 from pullback.errors import ArgumentError, ArgumentTypeError, compose
 
 _KINDS = inspect.Parameter
@@ -65,7 +66,9 @@ class VmapRule:
             required = "a pair (outputs, out_dims) required as the result"
             raise ArgumentError(compose(f"{self.name}.vmap", required, type(result).__name__))
         outputs, out_dims = result
-        return outputs, self._axes(outputs, out_dims)
+        del result  # would hold them, too
+        lent = [*tree.leaves(list(args)), *tree.leaves(keywords)]
+        return own(outputs, 0, lent), self._axes(outputs, out_dims)
 
     def _axes(self, outputs: Any, out_dims: Any) -> list[int | None]:
         items = tree.children(outputs)

@@ -18,6 +18,7 @@ from pullback.arrays import NUMPY, library_of
 from pullback.core.backward import api as engine
 from pullback.core.backward.engine import run
 from pullback.core.custom.context import backward_context
+from pullback.core.custom.memory import lent_to_rule, own
 from pullback.core.custom.pytree import Structure, rebuild
 from pullback.core.function.dispatch import unwrap_escaped, wrap_in
 from pullback.core.graph.modes import run_in_mode
@@ -234,7 +235,7 @@ def _by_rule(call: UserCall, outs: Sequence[Tensor], along: Vectors, kept: bool)
     tangents = [next(vectors) if isinstance(x, Tensor) else None for x in call.leaves]
     ctx = backward_context(node, None, kept)
     result = run_in_mode({"grad": kept}, op.forward_rule, ctx, node.arguments, tangents)
-    result = _like(structure, result)
+    result = _like(structure, own(result, 0, lent_to_rule(node, tangents)))
     every = directions(f"{op.name}.jvp", "the result", result, call.results, structure)
     pairs = zip(call.results, every, strict=True)
     return [vector for x, vector in pairs if isinstance(x, Tensor)]
