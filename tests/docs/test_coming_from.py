@@ -1,0 +1,30 @@
+"""The tables of the pages "Coming from": a program for each row, and what our side gives."""
+
+import numpy as np
+import pytest
+from tests.coming_from import PAGES, A, X, assert_same, rows, run
+
+import pullback as pb
+
+ROWS = [(page, *row) for page in PAGES for row in rows(page)]
+
+
+def square(x):
+    return x**2
+
+
+def cubes(x):
+    return (x**3).sum()
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_row_of_coming_from_has_its_program(page):
+    assert sorted(theirs for theirs, _ in rows(page)) == sorted(PAGES[page])
+
+
+@pytest.mark.parametrize(("page", "theirs", "ours"), ROWS)
+def test_the_row_of_coming_from_runs_on_pb(page, theirs, ours):
+    _, program, wanted = PAGES[page][theirs]
+    x, v, a = pb.tensor(X), pb.ones(3), pb.tensor(A)
+    names = {"x": x, "v": v, "a": a, "f": square, "s": cubes}
+    assert_same(run(program, ours, pb=pb, np=np, **names), wanted)
