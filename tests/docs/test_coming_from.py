@@ -2,10 +2,13 @@
 
 import numpy as np
 import pytest
-from tests.coming_from import PAGES, A, X, assert_same, rows, run
+from tests.docs._rows_jax import JAX
+from tests.docs._rows_pytorch import PYTORCH
+from tests.docs.coming_from import A, X, assert_same, rows, run
 
 import pullback as pb
 
+PAGES = {"from-jax.md": JAX, "from-pytorch.md": PYTORCH}
 ROWS = [(page, *row) for page in PAGES for row in rows(page)]
 
 
@@ -24,7 +27,9 @@ def test_every_row_of_coming_from_has_its_program(page):
 
 @pytest.mark.parametrize(("page", "theirs", "ours"), ROWS)
 def test_the_row_of_coming_from_runs_on_pb(page, theirs, ours):
-    _, program, wanted = PAGES[page][theirs]
+    same, program, wanted = PAGES[page][theirs]
     x, v, a = pb.tensor(X), pb.ones(3), pb.tensor(A)
     names = {"x": x, "v": v, "a": a, "f": square, "s": cubes}
     assert_same(run(program, ours, pb=pb, np=np, **names), wanted)
+    if ours.startswith("the same"):
+        assert_same(run(same, theirs, torch=pb, np=np, **names), wanted)

@@ -2,7 +2,9 @@
 
 import numpy as np
 import pytest
-from tests.coming_from import PAGES, A, X, assert_same, rows, run
+from tests.docs._rows_jax import JAX
+from tests.docs._rows_pytorch import PYTORCH
+from tests.docs.coming_from import A, X, assert_same, rows, run
 
 pytestmark = pytest.mark.peers
 
@@ -18,6 +20,16 @@ def cubes(x):
 @pytest.mark.parametrize(("theirs", "ours"), rows("from-jax.md"))
 def test_the_row_of_coming_from_runs_on_jax(theirs, ours):
     jax = pytest.importorskip("jax")
-    program, _, wanted = PAGES["from-jax.md"][theirs]
+    program, _, wanted = JAX[theirs]
     x, v, a = (jax.numpy.asarray(value) for value in (X, np.ones(3), A))
     assert_same(run(program, theirs, jax=jax, x=x, v=v, a=a, f=square, s=cubes), wanted)
+
+
+@pytest.mark.filterwarnings("ignore:.torch.jit.script", "ignore:Attempted to insert")  # in PyTorch
+@pytest.mark.parametrize(("theirs", "ours"), rows("from-pytorch.md"))
+def test_the_row_of_coming_from_runs_on_pytorch(theirs, ours):
+    torch = pytest.importorskip("torch")
+    program, _, wanted = PYTORCH[theirs]
+    x, v, a = torch.tensor(X), torch.ones(3, dtype=torch.float64), torch.tensor(A)
+    names = {"x": x, "v": v, "a": a, "f": square, "s": cubes}
+    assert_same(run(program, theirs, torch=torch, np=np, **names), wanted)
