@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from tests.docs._rows_finite_differences import FINITE_DIFFERENCES
 from tests.docs._rows_jax import JAX
 from tests.docs._rows_pytorch import PYTORCH
 from tests.docs.coming_from import A, X, assert_same, rows, run
@@ -17,12 +18,14 @@ def square(x):
 
 
 def cubes(x):
-    return (x**3).sum()
+    return (x**3).sum(axis=0)
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_every_row_of_coming_from_has_its_program(page):
-    assert sorted(theirs for theirs, _ in rows(page)) == sorted(PAGES[page])
+@pytest.mark.parametrize(
+    ("page", "programs"), [*PAGES.items(), ("coming-from.md", FINITE_DIFFERENCES)]
+)
+def test_every_row_of_coming_from_has_its_program(page, programs):
+    assert sorted(theirs for theirs, _ in rows(page)) == sorted(programs)
 
 
 @pytest.mark.parametrize(("page", "theirs", "ours"), ROWS)
@@ -33,3 +36,13 @@ def test_the_row_of_coming_from_runs_on_pb(page, theirs, ours):
     assert_same(run(program, ours, pb=pb, np=np, **names), wanted)
     if ours.startswith("the same"):
         assert_same(run(same, theirs, torch=pb, np=np, **names), wanted)
+
+
+@pytest.mark.parametrize(("theirs", "ours"), rows("coming-from.md"))
+def test_the_row_of_coming_from_gives_on_pb_what_differences_approximate(theirs, ours):
+    differences, program = FINITE_DIFFERENCES[theirs]
+    if "scipy" in differences:
+        pytest.importorskip("scipy")
+    names = {"np": np, "x": X, "v": np.ones(3), "f": square, "s": cubes}
+    approximate = run(differences, theirs, **names)
+    np.testing.assert_allclose(run(program, ours, pb=pb, **names), approximate, 1e-4, 1e-5)
