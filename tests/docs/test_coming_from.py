@@ -5,6 +5,7 @@ import pytest
 from tests.docs._rows_finite_differences import FINITE_DIFFERENCES
 from tests.docs._rows_jax import JAX
 from tests.docs._rows_pytorch import PYTORCH
+from tests.docs._rows_r_torch import R_TORCH
 from tests.docs.coming_from import A, X, assert_same, rows, run
 
 import pullback as pb
@@ -22,7 +23,8 @@ def cubes(x):
 
 
 @pytest.mark.parametrize(
-    ("page", "programs"), [*PAGES.items(), ("coming-from.md", FINITE_DIFFERENCES)]
+    ("page", "programs"),
+    [*PAGES.items(), ("coming-from.md", FINITE_DIFFERENCES), ("from-r-torch.md", R_TORCH)],
 )
 def test_every_row_of_coming_from_has_its_program(page, programs):
     assert sorted(theirs for theirs, _ in rows(page)) == sorted(programs)
@@ -46,3 +48,11 @@ def test_the_row_of_coming_from_gives_on_pb_what_differences_approximate(theirs,
     names = {"np": np, "x": X, "v": np.ones(3), "f": square, "s": cubes}
     approximate = run(differences, theirs, **names)
     np.testing.assert_allclose(run(program, ours, pb=pb, **names), approximate, 1e-4, 1e-5)
+
+
+@pytest.mark.filterwarnings("ignore:Anomaly Detection")
+@pytest.mark.parametrize(("theirs", "ours"), rows("from-r-torch.md"))
+def test_the_row_of_coming_from_r_torch_runs_on_pb(theirs, ours):
+    program, wanted = R_TORCH[theirs]
+    names = {"x": pb.tensor(X), "a": pb.tensor(A), "s": cubes}
+    assert_same(run(program, ours, pb=pb, np=np, **names), wanted)
