@@ -1,14 +1,18 @@
 """The tables of the pages "Coming from": a program for each row, and what our side gives."""
 
+import re
+
 import numpy as np
 import pytest
 from tests.docs._rows_finite_differences import FINITE_DIFFERENCES
+from tests.docs._rows_hips_autograd import HIPS_AUTOGRAD
 from tests.docs._rows_jax import JAX
 from tests.docs._rows_pytorch import PYTORCH
 from tests.docs._rows_r_torch import R_TORCH
 from tests.docs.coming_from import A, X, assert_same, rows, run
 
 import pullback as pb
+from pullback.compat.autograd import grad
 
 PAGES = {"from-jax.md": JAX, "from-pytorch.md": PYTORCH}
 ROWS = [(page, *row) for page in PAGES for row in rows(page)]
@@ -56,3 +60,15 @@ def test_the_row_of_coming_from_r_torch_runs_on_pb(theirs, ours):
     program, wanted = R_TORCH[theirs]
     names = {"x": pb.tensor(X), "a": pb.tensor(A), "s": cubes}
     assert_same(run(program, ours, pb=pb, np=np, **names), wanted)
+
+
+def test_every_import_of_compat_autograd_has_its_program():
+    lefts = [left.strip("`") for left, *_ in rows("compat.md") if re.match("`(import|from) ", left)]
+    assert sorted(lefts) == sorted(HIPS_AUTOGRAD)
+
+
+@pytest.mark.parametrize("statement", HIPS_AUTOGRAD)
+def test_the_import_of_compat_autograd_runs(statement):
+    expression, wanted = HIPS_AUTOGRAD[statement]
+    names = {"numpy": np, "grad": grad}
+    assert_same(run(f"$0\nresult = {expression}", f"`{statement}`", **names), wanted)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from tests.docs._rows_hips_autograd import HIPS_AUTOGRAD
 from tests.docs._rows_jax import JAX
 from tests.docs._rows_pytorch import PYTORCH
 from tests.docs.coming_from import A, X, assert_same, rows, run
@@ -33,3 +34,12 @@ def test_the_row_of_coming_from_runs_on_pytorch(theirs, ours):
     x, v, a = torch.tensor(X), torch.ones(3, dtype=torch.float64), torch.tensor(A)
     names = {"x": x, "v": v, "a": a, "f": square, "s": cubes}
     assert_same(run(program, theirs, torch=torch, np=np, **names), wanted)
+
+
+@pytest.mark.parametrize("statement", HIPS_AUTOGRAD)
+def test_the_import_of_compat_autograd_runs_on_hips_autograd(statement):
+    autograd = pytest.importorskip("autograd")
+    theirs = next(right for left, right, *_ in rows("compat.md") if left == f"`{statement}`")
+    expression, wanted = HIPS_AUTOGRAD[statement]
+    names = {"numpy": np, "grad": autograd.grad}
+    assert_same(run(f"$0\nresult = {expression}", theirs, **names), wanted)
