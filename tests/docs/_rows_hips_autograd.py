@@ -39,3 +39,9 @@ HIPS_AUTOGRAD = {
     ),
     "import pullback.compat.autograd as autograd": ("autograd.grad(lambda x: x**3)(1.0)", 3.0),
 }
+
+# What a gradient is by convention, as its cell says: of HIPS autograd's names, and of pullback's.
+CONVENTIONS = {
+    "gradient of `abs(z) ** 2` at `1 + 2j`": lambda grad: grad(lambda z: abs(z) ** 2)(1 + 2j),
+    "gradient by a Python float": lambda grad: type(grad(lambda x: x**2)(3.0)),
+}

@@ -5,11 +5,11 @@ import re
 import numpy as np
 import pytest
 from tests.docs._rows_finite_differences import FINITE_DIFFERENCES
-from tests.docs._rows_hips_autograd import HIPS_AUTOGRAD
+from tests.docs._rows_hips_autograd import CONVENTIONS, HIPS_AUTOGRAD
 from tests.docs._rows_jax import JAX
 from tests.docs._rows_pytorch import PYTORCH
 from tests.docs._rows_r_torch import R_TORCH
-from tests.docs.coming_from import A, X, assert_same, rows, run
+from tests.docs.coming_from import CODE, A, X, assert_same, rows, run
 
 import pullback as pb
 from pullback.compat.autograd import grad
@@ -72,3 +72,10 @@ def test_the_import_of_compat_autograd_runs(statement):
     expression, wanted = HIPS_AUTOGRAD[statement]
     names = {"numpy": np, "grad": grad}
     assert_same(run(f"$0\nresult = {expression}", f"`{statement}`", **names), wanted)
+
+
+@pytest.mark.parametrize("left", CONVENTIONS)
+def test_the_conventions_of_compat_autograd_and_of_pb_are_those_of_the_page(left):
+    cells = next(row for row in rows("compat.md") if row[0] == left)[1:]
+    stated = [eval(CODE.findall(cell)[0]) for cell in cells]
+    assert [CONVENTIONS[left](each) for each in (grad, pb.grad)] == stated

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from tests.docs._rows_hips_autograd import HIPS_AUTOGRAD
+from tests.docs._rows_hips_autograd import CONVENTIONS, HIPS_AUTOGRAD
 from tests.docs._rows_jax import JAX
 from tests.docs._rows_pytorch import PYTORCH
-from tests.docs.coming_from import A, X, assert_same, rows, run
+from tests.docs.coming_from import CODE, A, X, assert_same, rows, run
 
 pytestmark = pytest.mark.peers
 
@@ -43,3 +43,10 @@ def test_the_import_of_compat_autograd_runs_on_hips_autograd(statement):
     expression, wanted = HIPS_AUTOGRAD[statement]
     names = {"numpy": np, "grad": autograd.grad}
     assert_same(run(f"$0\nresult = {expression}", theirs, **names), wanted)
+
+
+@pytest.mark.parametrize("left", CONVENTIONS)
+def test_the_conventions_of_compat_autograd_are_those_of_hips_autograd(left):
+    autograd = pytest.importorskip("autograd")
+    cell = next(row for row in rows("compat.md") if row[0] == left)[1]
+    assert CONVENTIONS[left](autograd.grad) == eval(CODE.findall(cell)[0])
