@@ -14,7 +14,7 @@ Leaving them out would make life look too short. The likelihood of a Weibull mod
 # The hazard of a Weibull distribution is ``k / s (t / s)^(k - 1)`` with the shape k and the scale
 # s, and the probability to survive t is ``exp(-(t / s)^k)``. An event contributes the logarithms of
 # both, a censored time the second alone (J. P. Klein and M. L. Moeschberger, *Survival Analysis*,
-# 2003, sections 3.5 and 12.2). With ``z = log(t / s)``, ``r = exp(k z)`` and d = 1 for an event,
+# 2003, on censored samples). With ``z = log(t / s)``, ``r = exp(k z)`` and d = 1 for an event,
 # the log likelihood of one time is ``d (log(k) - log(s) + (k - 1) z) - r``. Its derivative by k is
 # ``d / k + (d - r) z``, and that by s is ``-k (d - r) / s``.
 

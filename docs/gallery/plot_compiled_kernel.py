@@ -16,7 +16,8 @@ has this recursion, but not the next one that a model needs.)
 # through time: ``h[t] = g[t] + decay h[t + 1]``, where g arrives from outside. It is the gradient
 # of x, and that of ``decay`` is the sum of ``h[t] y[t - 1]``. That is the adjoint of a recursive
 # filter, the same filter run backwards (for instance J. T. Vogelstein et al., *Fast nonnegative
-# deconvolution for spike train inference from population calcium imaging*, 2010, for the model).
+# deconvolution for spike train inference from population calcium imaging*, 2010,
+# doi:10.1152/jn.01073.2009, for the model).
 
 import ctypes
 import shutil

@@ -14,8 +14,8 @@ of the samples. It is computed by LAPACK in one operation, with a gradient of it
 # The logarithm of the marginal likelihood of samples ``y`` with the covariance matrix ``K`` is
 # ``-y @ inv(K) @ y / 2 - log(det(K)) / 2 - n log(2 pi) / 2``. Its gradient with respect to ``K`` is
 # ``(outer(a, a) - inv(K)) / 2`` with ``a = inv(K) @ y``, and ``-a`` with respect to ``y`` (C. E.
-# Rasmussen and C. K. I. Williams, *Gaussian Processes for Machine Learning*, 2006, equations 5.8
-# and 5.9). One Cholesky factor serves both passes.
+# Rasmussen and C. K. I. Williams, *Gaussian Processes for Machine Learning*, 2006, on the
+# marginal likelihood). One Cholesky factor serves both passes.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -91,7 +91,7 @@ print(f"largest gradient: {max(abs(g) for g in result.jac.values()):.1e}")
 # The prediction
 # --------------
 #
-# The mean at new points is ``K* inv(K) y`` (equation 2.25 of the same book); the band is two
+# The mean at new points is ``K* inv(K) y`` (the same book, on prediction); the band is two
 # standard deviations of the function wide on each side.
 
 

@@ -15,8 +15,8 @@ projection.
 # is shared between the two nearest detector cells. That is a sparse matrix P, and the projections
 # are ``P x``. The gradient of a linear map is its transpose: ``P.T g`` spreads each value back
 # along its ray (A. C. Kak and M. Slaney, *Principles of Computerized Tomographic Imaging*, 1988,
-# chapter 7). The rule is not itself written with tensors, but it is linear: ``once_differentiable``
-# says that it is not differentiated again.
+# on algebraic reconstruction). The rule is not itself written with tensors, but it is linear:
+# ``once_differentiable`` says that it is not differentiated again.
 
 import matplotlib.pyplot as plt
 import numpy as np

@@ -19,8 +19,9 @@ the computed trace is the recorded one. Its gradient is a second wave, which run
 # where D is the second difference. Backward goes through the steps in reverse order. It carries the
 # gradients of two successive fields, and adds ``gradient * (D u[t] + s[t])`` to that of m: this is
 # the correlation of the wave with the adjoint wave (R.-E. Plessix, *A review of the adjoint-state
-# method for computing the gradient of a functional with geophysical applications*, 2006). It is the
-# exact gradient of the numbers that forward computes, since each step is transposed.
+# method for computing the gradient of a functional with geophysical applications*, 2006,
+# doi:10.1111/j.1365-246X.2006.02978.x). It is the exact gradient of the numbers that forward
+# computes, since each step is transposed.
 
 import matplotlib.pyplot as plt
 import numpy as np
