@@ -19,12 +19,12 @@ from pullback.core.graph.modes import enable_grad, no_grad
 from pullback.core.tensor.printing import mimebundle
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, ArgumentTypeError, compose, nearest
-from pullback.hints import option_of
+from pullback.hints import Answering, option_of
 
 Params = Iterable[Tensor] | Iterable[dict[str, Any]]
 
 
-class Optimizer(ABC):
+class Optimizer(Answering, ABC):
     """The base of all optimizers; a subclass supplies `_check` and `_update`.
 
     Parameters
@@ -44,6 +44,7 @@ class Optimizer(ABC):
         a wrong value.
     """
 
+    _kind = "Optimizer"
     # The state entries that are arrays of the parameter's shape, and so are cast when loaded.
     _state_names: ClassVar[tuple[str, ...]] = ()
 

@@ -11,9 +11,10 @@ import math
 from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Never
 
 from pullback.errors import ArgumentError, compose
+from pullback.hints import Answering, absent
 from pullback.optim._base import Optimizer
 from pullback.public_names import listed as _listed
 
@@ -25,9 +26,14 @@ __all__ = [
 __dir__ = _listed(__name__)
 
 
-class _Schedule:
+def __getattr__(name: str) -> Never:
+    raise absent(__name__, name)
+
+
+class _Schedule(Answering):
     """What all schedules are: the rates of an optimizer's groups, and a state to go on from."""
 
+    _kind = "Schedule"
     optimizer: Optimizer
 
     def get_last_lr(self) -> list[float]:

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 from pullback.core.tensor.tensor import Tensor
+from pullback.errors import ArgumentTypeError, compose, nearest
+from pullback.hints import option_of
 from pullback.nn import functional as F  # noqa: N812  (as everyone calls it)
 from pullback.nn.module import Module
 from pullback.ops.functions.manipulation import flatten
@@ -25,13 +27,26 @@ class FunctionLayer(Module):
     _uses_training: ClassVar[bool] = False
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        bound = self._signature.bind(*args, **kwargs)
+        bound = self._bound(args, kwargs)
         bound.apply_defaults()
         for name, value in bound.arguments.items():
             if isinstance(value, Tensor):  # the weight of classes moves with the module
                 self.register_buffer(name, value)
             else:
                 setattr(self, name, value)
+
+    def _bound(self, args: Any, kwargs: Any) -> inspect.BoundArguments:
+        """Return the settings by name; an error shows what the layer takes."""
+        try:
+            return self._signature.bind(*args, **kwargs)
+        except TypeError as error:
+            name, known = type(self).__name__, self._signature.parameters
+            unknown = next((key for key in kwargs if key not in known), "")
+            near = nearest(unknown, known)
+            hint = option_of(unknown) or (f"did you mean {near!r}?" if near else None)
+            came = repr(unknown) if unknown else f"a call with an error: {error}"
+            required = f"{name}{self._signature} required"
+            raise ArgumentTypeError(compose(name, required, came, hint=hint)) from None
 
     def forward(self, *inputs: Any) -> Any:
         """Return the function of the inputs, with the layer's settings."""
