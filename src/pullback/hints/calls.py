@@ -11,13 +11,14 @@ __all__ = ["call_of", "option_of"]
 _SIZES = {"size", "shape", "sizes", "dim", "dims"}
 
 
-# Options of PyTorch's optimizers and layers that ours have not.
+# Options of PyTorch's optimizers, schedules and layers that ours have not.
 _OPTIONS = {
     "decoupled_weight_decay": "pb.optim.AdamW",
     **dict.fromkeys(
         ("foreach", "fused", "capturable", "differentiable"),
         "leave it out: a step is computed in one way",
     ),
+    "verbose": "print(scheduler.get_last_lr())",
     "inplace": "leave it out: the result is a new tensor",
 }
 

@@ -24,6 +24,18 @@ from pullback.hints import Answering, option_of
 Params = Iterable[Tensor] | Iterable[dict[str, Any]]
 
 
+def refuse_unknown(cls: type, options: Mapping[str, Any]) -> None:
+    """Raise for an option that the constructor of a class does not have."""
+    names = inspect.signature(cls.__init__).parameters  # type: ignore[misc]
+    if any(p.kind is p.VAR_KEYWORD for p in names.values()):
+        return
+    for name in options.keys() - names.keys():
+        near = nearest(name, names, 0.75)
+        hint = option_of(name) or (f"did you mean {near!r}?" if near else None)
+        required = f"the options are {', '.join([*names][2:])}"
+        raise ArgumentTypeError(compose(cls.__name__, required, repr(name), hint=hint))
+
+
 class Optimizer(Answering, ABC):
     """The base of all optimizers; a subclass supplies `_check` and `_update`.
 
@@ -50,14 +62,7 @@ class Optimizer(Answering, ABC):
 
     def __new__(cls, *args: Any, **options: Any) -> Self:
         """Look at the options' names, before Python refuses one without a hint."""
-        names = inspect.signature(cls.__init__).parameters
-        if any(p.kind is p.VAR_KEYWORD for p in names.values()):
-            return super().__new__(cls)
-        for name in options.keys() - names.keys():
-            near = nearest(name, names, 0.75)
-            hint = option_of(name) or (f"did you mean {near!r}?" if near else None)
-            required = f"the options are {', '.join([*names][2:])}"
-            raise ArgumentTypeError(compose(cls.__name__, required, repr(name), hint=hint))
+        refuse_unknown(cls, options)
         return super().__new__(cls)
 
     def __init__(self, params: Params, defaults: dict[str, Any]) -> None:

@@ -11,11 +11,11 @@ import math
 from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Never
+from typing import Any, Never, Self
 
 from pullback.errors import ArgumentError, compose
 from pullback.hints import Answering, absent
-from pullback.optim._base import Optimizer
+from pullback.optim._base import Optimizer, refuse_unknown
 from pullback.public_names import listed as _listed
 
 __all__ = [
@@ -35,6 +35,11 @@ class _Schedule(Answering):
 
     _kind = "Schedule"
     optimizer: Optimizer
+
+    def __new__(cls, *args: Any, **options: Any) -> Self:
+        """Look at the options' names, before Python refuses one without a hint."""
+        refuse_unknown(cls, options)
+        return super().__new__(cls)
 
     def get_last_lr(self) -> list[float]:
         """Return the rates that are set, one a group."""
