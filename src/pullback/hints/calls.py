@@ -19,6 +19,7 @@ _OPTIONS = {
         "leave it out: a step is computed in one way",
     ),
     "verbose": "print(scheduler.get_last_lr())",
+    **dict.fromkeys(("size_average", "reduce"), "reduction='mean', 'sum' or 'none'"),
     "inplace": "leave it out: the result is a new tensor",
 }
 

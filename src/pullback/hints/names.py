@@ -29,7 +29,7 @@ profiler: time.perf_counter, or Python's cProfile
 get_num_threads: pb.set_num_threads sets it
 use_deterministic_algorithms are_deterministic_algorithms_enabled set_float32_matmul_precision:
     leave it out: there is one way to compute
-random seed initial_seed: pb.manual_seed(n), or pb.Generator()
+random seed initial_seed default_generator: pb.manual_seed(n), or pb.Generator()
 func functional: the functions are at the top: pb.grad, pb.vjp, pb.jvp, pb.vmap, pb.jacobian;
     functional_call is pb.nn.functional_call
 utils: pb.checkpoint(f)(x) for utils.checkpoint, {_BATCHES} for utils.data,
@@ -93,10 +93,13 @@ SyncBatchNorm: pb.nn.BatchNorm2d
 EmbeddingBag: pb.nn.functional.embedding, and a sum
 ReflectionPad1d ReflectionPad2d ZeroPad2d ConstantPad1d: pb.nn.functional.pad
 UpsamplingNearest2d UpsamplingBilinear2d: pb.nn.Upsample
-CTCLoss: there is none
+CTCLoss MultiLabelMarginLoss AdaptiveLogSoftmaxWithLoss: there is none
+Buffer: module.register_buffer(name, tensor)
 DataParallel: there is none
 """,
     "nn.functional": """
+embedding_bag: pb.nn.functional.embedding, and a sum
+feature_alpha_dropout: pb.nn.functional.alpha_dropout
 ctc_loss: there is none
 multi_head_attention_forward: pb.nn.MultiheadAttention, or
     pb.nn.functional.scaled_dot_product_attention
@@ -109,7 +112,7 @@ parameters_to_vector: pb.concat([p.flatten() for p in parameters])
 vector_to_parameters: with pb.no_grad(): p.copy_(part.reshape(p.shape)) for each part of
     vector.split([p.numel() for p in parameters])
 get_total_norm: pb.nn.utils.clip_grad_norm_(parameters, float("inf")) returns the norm
-clip_grad_norm: pb.nn.utils.clip_grad_norm_
+clip_grad_norm clip_grads_with_norm_: pb.nn.utils.clip_grad_norm_
 weight_norm spectral_norm parametrizations parametrize prune: compute the weight in forward, such as
     w / w.norm(), and hand it to pb.nn.functional.linear
 rnn: pb.nn.functional.pad makes sequences of one length; multiply by a mask what is padded
@@ -130,6 +133,7 @@ print_lr: print(scheduler.get_last_lr())
 register_step_pre_hook register_step_post_hook: a subclass whose step does it
 """,
     "Module": """
+_modules: dict(module.named_children())
 cuda: module.to("cuda")
 cpu: module.to("cpu")
 half: module.to(pb.float16)

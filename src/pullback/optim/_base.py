@@ -297,9 +297,9 @@ class Optimizer(Answering, ABC):
         seen = {id(param) for param in self._all_parameters()}
         for i, param in enumerate(result):
             if not isinstance(param, Tensor):
-                raise self._type_error(
-                    f"parameter {i} of the group must be a tensor", type(param).__name__
-                )
+                hint = "write model.parameters()" if isinstance(param, (tuple, str)) else None
+                required = f"parameter {i} of the group must be a tensor"
+                raise self._type_error(required, type(param).__name__, hint=hint)
             if param.grad_fn is not None:
                 raise self._value_error(
                     f"parameter {i} of the group must be a leaf",
