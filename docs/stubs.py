@@ -6,7 +6,8 @@ A declared function that is exported nowhere is added to a table of contents: th
 of `pullback.linalg`, `pullback.fft` or `pullback.nn.functional`, by the file it is in. Another
 place is chosen by moving the name by hand. `pullback/__init__.pyi` says that what the table of
 contents imports is exported; `core/tensor/methods.pyi` lists the methods that declarations,
-`pullback.ops.methods` and `pullback.numpy_protocol` give Tensor. `--check` writes nothing and fails
+`pullback.ops.methods` and `pullback.numpy_protocol` give Tensor; `nn/layers/functions.pyi` has the
+settings of the layers that are functions. `--check` writes nothing and fails
 where something is missing or a stub is not what it would be.
 """
 
@@ -22,6 +23,7 @@ import textwrap
 from pathlib import Path
 
 import pullback
+from pullback.nn.layers import functions
 from pullback.numpy_protocol.protocol import NumPyMethods
 from pullback.ops.declare import Primitive
 from pullback.ops.methods.attach import TensorMethods, declared_methods, methods_of
@@ -186,6 +188,28 @@ def contents_stub():
     return CONTENTS + "\n".join(line for node in tree.body for line in exported(node)) + "\n"
 
 
+# -- layers ----------------------------------------------------------------------------------------
+LAYERS = '''\
+"""Layers that are functions, for type checkers. Written by `make stubs`; not to be edited."""
+
+from typing import Any
+
+from pullback.nn.layers.declared import FunctionLayer
+
+'''
+
+
+def layers_stub():
+    """Return the text of nn/layers/functions.pyi."""
+    declared = vars(functions).items()
+    signatures = {n: inspect.signature(v.__init__) for n, v in declared if isinstance(v, type)}
+    lines = [
+        f"class {name}(FunctionLayer):\n    def __init__{signature}: ..."
+        for name, signature in signatures.items()
+    ]
+    return LAYERS + "\n".join(lines) + "\n"
+
+
 # -- exports ---------------------------------------------------------------------------------------
 # Where the functions of a file are exported; the first that fits.
 TABLES = {
@@ -253,7 +277,11 @@ def import_of(module, names, packed):
     return textwrap.wrap(f"{start}({', '.join(names)})", WIDTH, subsequent_indent="    ")
 
 
-STUBS = {"__init__.pyi": contents_stub, "core/tensor/methods.pyi": methods_stub}
+STUBS = {
+    "__init__.pyi": contents_stub,
+    "core/tensor/methods.pyi": methods_stub,
+    "nn/layers/functions.pyi": layers_stub,
+}
 
 
 def main():

@@ -108,6 +108,8 @@ WRONG = {
     "ctx.save_for_bakward(x)": _ABSENT,
     "ctx.need_input_grad": _ABSENT,
     "ctx.saved_tensor": _ABSENT,
+    "pb.nn.ReLU(inplace=True)": _NAME,
+    "pb.nn.Dropout(p='half')": _TYPE,
     "pb.mul(x, x, x)": 'Too many positional arguments for "mul"',
 }
 RIGHT = [
@@ -117,6 +119,7 @@ RIGHT = [
     *("Bare.apply(x)", "Bare.apply(x, n=3)", "Split.apply(x)", "Split.apply(x, n=3)"),
     *("Pair.apply(x, x)", "Pair.apply(x, y=x)"),
     *("ctx.save_for_backward(x, n=3)", "ctx.needs_input_grad.x", "ctx.saved_tensors[0]"),
+    *("pb.nn.MSELoss(reduction='sum')", "pb.nn.Dropout(0.1)", "pb.nn.Flatten(start_dim=2)"),
     *("ctx.mark_dirty(x)", "scaled.apply(x, scale=2.0)", "scaled.forward"),
 ]
 CASES |= {text: (text, said) for text, said in WRONG.items()}

@@ -350,6 +350,13 @@ def user_line() -> tuple[str, int] | None:
     return None if frame is None else (frame.f_code.co_filename, frame.f_lineno)
 
 
+def user_variable(value: object) -> str:
+    """Return the name of the user's variable that is an object, in the line of the call, or ""."""
+    frame, _ = _depth_of_user()
+    variables = {} if frame is None else frame.f_locals
+    return next((name for name, each in variables.items() if each is value), "")
+
+
 def _depth_of_user() -> tuple[FrameType | None, int]:
     """Return the user's frame, and how far it is from the function that asks, which is 0."""
     frame: FrameType | None = sys._getframe(1)

@@ -124,6 +124,13 @@ SICK = {
 }
 
 
+def beginnings(page, kind):
+    """Return the ids of the nodes where the page says that a NaN or an infinity begins."""
+    return page.evaluate(
+        "(kind) => data.id.filter((_, k) => k < count && text(kind, k) === 'begins here')", kind
+    )
+
+
 @pytest.mark.parametrize("name", SICK)
 def test_the_faults_lens_marks_where_a_nan_begins(name, opened, tmp_path):
     x = pb.tensor([1.0, 2.0], requires_grad=True)
@@ -136,7 +143,7 @@ def test_the_faults_lens_marks_where_a_nan_begins(name, opened, tmp_path):
     g.save(tmp_path / "g.html")
     page = opened(tmp_path / "g.html")
     page.get_by_role("radio", name="Faults").click()
-    begins = page.evaluate("[...begins].map((k) => data.id[k])")
+    begins = beginnings(page, "NaN")
     assert begins == [node.id for node in first]
     assert len(begins) == 1
     assert page.locator(".box.bad", has_text="✗ NaN begins here").count() == 1
@@ -259,7 +266,27 @@ def test_the_faults_lens_marks_the_rule_in_which_a_nan_of_backward_begins(opened
     page = opened(tmp_path / "g.html")
     page.get_by_role("radio", name="Faults").click()
     (sqrt,) = [node.id for node in g.nodes if node.name == "SqrtBackward"]
-    assert page.evaluate("[...begins].map((k) => data.id[k])") == [sqrt]
+    assert beginnings(page, "NaN") == [sqrt]
+
+
+def test_the_faults_lens_marks_where_a_value_becomes_infinite_and_where_that_becomes_nan(
+    opened, tmp_path
+):
+    x = pb.tensor([1.0, 800.0], dtype=pb.float64, requires_grad=True)
+    with pb.inspect.record(), np.errstate(all="ignore"):
+        high = (x * 1.0).exp() + 1.0
+        loss = (high - high * 2.0).tanh().sum()
+    g = pb.inspect.graph(loss)
+    g.save(tmp_path / "g.html")
+    page = opened(tmp_path / "g.html")
+    page.get_by_role("radio", name="Faults").click()
+    for kind, name in (("infinity", "ExpBackward"), ("NaN", "SubBackward")):
+        (first,) = [node for node in g.nodes if node.name == name]
+        assert beginnings(page, kind) == [first.id]
+        assert page.locator(".box.bad", has_text=f"✗ {kind} begins here").count() == 1
+        page.locator(".box.bad", has_text=f"✗ {kind} begins here").click()
+        assert first.line in page.locator("#details").text_content()
+    assert page.locator(".box.bad", has_text="✗ infinity passes").count() == 2
 
 
 def test_the_gradient_lens_says_that_a_norm_is_infinite(opened, tmp_path):

@@ -10,7 +10,10 @@ import io
 import itertools
 import math
 import operator
+import os
 import re
+import subprocess
+import sys
 import warnings
 from contextlib import redirect_stdout
 from pathlib import Path
@@ -57,7 +60,7 @@ def test_the_examples_print_what_the_document_shows(path):
 
 # Programs without prompts, and what they print ---------------------------------------------------
 
-FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+FENCE = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 def blocks(path):
@@ -81,11 +84,47 @@ def test_the_readme_begins_with_a_program():
 
 
 @pytest.mark.parametrize(("text", "printed"), programs())
-def test_a_program_prints_what_the_document_shows(text, printed):
+def test_a_program_prints_what_the_document_shows(text, printed, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # a program may write files
     output = io.StringIO()
     with redirect_stdout(output):
         exec(compile(text, "program", "exec"), {"__name__": "__main__"})
     assert output.getvalue() == printed
+
+
+# Runs a program, and kills it in the middle of an epoch, at a step of the optimizer.
+KILLED = """
+import os, runpy, sys
+import pullback as pb
+
+steps = iter(range(int(sys.argv[1])))
+pb.optim.AdamW.step = lambda self, step=pb.optim.AdamW.step: (
+    os._exit(9) if next(steps, None) is None else step(self)
+)
+runpy.run_path("train.py", run_name="__main__")
+"""
+
+
+def test_the_training_program_killed_and_run_again_in_new_processes_has_the_same_losses(tmp_path):
+    ((text, printed),) = [p.values for p in programs() if p.id == "docs/training.md"]
+    env = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+
+    def run(folder, *arguments):
+        call = [sys.executable, *arguments]
+        return subprocess.run(call, cwd=folder, env=env, capture_output=True, text=True)
+
+    for name in ("whole", "killed"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "train.py").write_text(text)
+    assert run(tmp_path / "whole", "train.py").stdout == printed
+    for steps in ("5", "40", "30"):  # before anything is saved, in the fourth epoch, in the sixth
+        killed = run(tmp_path / "killed", "-c", KILLED, steps)
+        assert (killed.returncode, killed.stdout) == (9, ""), killed.stderr
+    assert len(pb.load(tmp_path / "killed" / "train.safetensors")["losses"]) == 5
+    assert run(tmp_path / "killed", "train.py").stdout == printed
+    whole, killed = (pb.load(tmp_path / name / "train.safetensors") for name in ("whole", "killed"))
+    assert whole["losses"] == killed["losses"]
+    assert whole["accuracies"] == killed["accuracies"]
 
 
 # Quotations of the source ------------------------------------------------------------------------

@@ -23,7 +23,9 @@ def stubs():
     return module
 
 
-@pytest.mark.parametrize("name", ["__init__.pyi", "core/tensor/methods.pyi"])
+@pytest.mark.parametrize(
+    "name", ["__init__.pyi", "core/tensor/methods.pyi", "nn/layers/functions.pyi"]
+)
 def test_a_stub_is_up_to_date(stubs, name):
     assert (stubs.PACKAGE / name).read_text() == stubs.STUBS[name](), "run `make stubs`"
 

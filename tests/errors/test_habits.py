@@ -85,9 +85,16 @@ def test_any_other_name_is_an_error_without_a_hint(name):
 
 
 def test_no_name_of_the_tables_is_there():
+    adam = pb.optim.Adam([pb.ones(1, requires_grad=True)])
+    objects = {
+        "Tensor": X,
+        "Module": pb.nn.Linear(2, 3),
+        "Optimizer": adam,
+        "Schedule": pb.optim.lr_scheduler.StepLR(adam, 1),
+    }
     for place, text in NAMES.items():
         module = f"pullback.{place}".rstrip(".")
-        space = X if place == "Tensor" else importlib.import_module(module)
+        space = objects[place] if place in objects else importlib.import_module(module)
         names = [name for names, _ in rows(text) for name in names]
         assert [name for name in names if hasattr(space, name)] == []
     assert [name for name in ABSENT if not for_name("Tensor", name)] == []

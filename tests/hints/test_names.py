@@ -54,3 +54,36 @@ def test_an_expression_works_or_its_error_names_the_way(expression, here):
     with pytest.raises(Exception, match=re.escape(way)) as caught:
         typed(expression)
     assert type(caught.value).__name__ == kind
+
+
+def test_an_error_in_a_property_of_a_module_is_the_one_that_comes():
+    class Net(pb.nn.Module):
+        @property
+        def depth(self):
+            return self.layres
+
+    with pytest.raises(AttributeError, match=r"'Net' object has no attribute 'layres'$"):
+        _ = Net().depth
+    assert not hasattr(Net(), "cuda")
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda: pb.nn.Tanh(1), r"Tanh\(\) required, got a call with an error: too many"),
+        (lambda: pb.nn.MaxPool2d(), r"MaxPool2d\(kernel_size, .*missing.*'kernel_size'"),
+        (
+            lambda: pb.nn.Dropout(inplce=True),
+            r"(?s)Dropout\(p=0.5, .* got 'inplce'\n.*did you mean 'inplace'",
+        ),
+    ],
+)
+def test_a_layer_made_with_wrong_settings_shows_those_it_takes(call, text):
+    with pytest.raises(pb.errors.ArgumentTypeError, match=text):
+        call()
+
+
+def test_numpy_with_force_shares_the_memory_of_a_leaf():
+    w = pb.ones(2, requires_grad=True)
+    w.numpy(force=True)[0] = 5.0
+    assert w.tolist() == [5.0, 1.0]

@@ -152,7 +152,8 @@ def test_graph_as_json_is_strict_and_complete():
         loss = square(w / 0).sum()
     found = json.loads(r.graph(loss).to_json(), parse_constant=lambda text: pytest.fail(text))
     assert set(found) == {
-        *("nodes", "leaves", "edges", "outputs", "blocks", "bytes_alone", "bytes_shared")
+        *("nodes", "leaves", "edges", "outputs", "blocks", "faults", "bytes_alone"),
+        "bytes_shared",
     }
     assert [node["max"] for node in found["nodes"]] == [None, None, None]
     assert [node["op"] for node in found["nodes"]] == [None, "square", None]

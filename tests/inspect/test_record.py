@@ -1,5 +1,7 @@
 """`pb.inspect.record`: lines, times, values and gradients of what runs inside."""
 
+import io
+import json
 import threading
 import time
 
@@ -7,14 +9,15 @@ import numpy as np
 import pytest
 
 import pullback as pb
+from pullback.inspect import page
 
 square = pb.autograd_function(
     lambda ctx, x: (ctx.save_for_backward(x=x), x * x)[1],
     lambda ctx, g: {"x": 2 * g * ctx.saved_variables.x},
     name="square",
 )
-NOTED = ("shape", "dtype", "line", "seconds", "min", "max", "nan_count")
-OF_BACKWARD = ("backward_seconds", "grad_norm", "grad_nan_count")
+NOTED = ("shape", "dtype", "line", "seconds", "min", "max", "nan_count", "inf_count")
+OF_BACKWARD = ("backward_seconds", "grad_norm", "grad_nan_count", "grad_inf_count")
 
 
 def leaf(*values):
@@ -36,7 +39,7 @@ def test_record_notes_lines_shapes_and_values_of_forward():
     assert first.line.startswith("test_record.py:")
     assert (last.shape, last.min) == ((), 14.0)
     assert first.seconds > 0
-    assert fields(first, OF_BACKWARD) == [None] * 3
+    assert fields(first, OF_BACKWARD) == [None] * 4
 
 
 def test_record_notes_gradients_and_times_of_backward():
@@ -61,7 +64,7 @@ def test_record_notes_nothing_outside_of_its_block_nor_in_another_thread():
     assert r.graph().nodes == ()
     for loss in made:
         (node, _) = pb.inspect.graph(loss).nodes
-        assert fields(node, (*NOTED, *OF_BACKWARD)) == [None] * 10
+        assert fields(node, (*NOTED, *OF_BACKWARD)) == [None] * 12
 
 
 def test_record_counts_nan_and_gives_the_range_of_the_other_numbers():
@@ -90,6 +93,79 @@ def test_record_gives_the_same_numbers_for_small_arrays_and_large_ones(size, dty
     assert node.min == pytest.approx(np.nanmin(known), rel=1e-6)
     assert node.max == pytest.approx(np.nanmax(known), rel=1e-6)
     assert node.grad_norm == pytest.approx(np.sqrt(size))
+
+
+@pytest.mark.parametrize("size", [4, 64, 65, 1000])
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_record_counts_infinities_of_values_and_gradients(size, dtype):
+    values = np.random.default_rng(0).uniform(1, 2, size=size).astype(dtype)
+    values[:3] = 0.0, np.nan, np.inf
+    w = pb.tensor(values, requires_grad=True)
+    with pb.inspect.record(), np.errstate(all="ignore"):
+        log, root = w.log(), (w * 1.0).sqrt()
+        (log + root).sum().backward()
+    g = pb.inspect.graph(log, root)
+    log, mul, root = g.nodes
+    assert fields(log, ("min", "max", "nan_count", "inf_count")) == [-np.inf, np.inf, 1, 2]
+    assert fields(root, ("min", "nan_count", "inf_count", "grad_inf_count")) == [0.0, 1, 1, 0]
+    assert fields(mul, ("inf_count", "grad_nan_count", "grad_inf_count")) == [1, 1, 1]
+
+
+@pytest.mark.parametrize("factor", [1e200, 1e-200])
+def test_record_takes_a_gradient_of_extreme_numbers_for_no_infinity(factor):
+    w = pb.tensor(np.full(100, 1.0), requires_grad=True)
+    with pb.inspect.record():
+        y = w * 1.0
+        (y * factor).sum().backward()
+    node = pb.inspect.graph(y).nodes[0]
+    assert fields(node, ("grad_nan_count", "grad_inf_count")) == [0, 0]
+    assert node.grad_norm == pytest.approx(10 * factor)
+
+
+def overflowing():
+    w = leaf(1.0, 800.0)
+    with pb.inspect.record(), np.errstate(all="ignore"):
+        high = w.exp() * 2.0
+        loss = ((high - high) * 3.0).sum() + (w * 0.0).sqrt().sum()
+        loss.backward()
+    return pb.inspect.graph(loss)
+
+
+def test_faults_of_a_graph_say_where_infinities_and_nan_begin_and_pass():
+    g = overflowing()
+    names = {node.id: node.name.removesuffix("Backward") for node in g.nodes}
+    stages = {
+        kind: [(names[k], stage) for k, stage in found.items()] for kind, found in g.faults.items()
+    }
+    assert stages["infinity"] == [
+        ("Exp", "begins here"),
+        ("Mul", "passes"),
+        ("Mul", "in gradient"),
+        ("Sqrt", "begins here"),
+    ]
+    assert stages["NaN"][0] == ("Sub", "begins here")
+    assert {stage for name, stage in stages["NaN"][1:]} == {"passes"}
+
+
+def test_text_json_rich_and_page_say_the_same_faults():
+    rich = pytest.importorskip("rich.console")
+    g = overflowing()
+    console = rich.Console(width=200, record=True, file=io.StringIO())
+    console.print(g)
+    for text in (str(g), console.export_text()):
+        for name, fault in (
+            ("ExpBackward", "infinity begins here"),
+            ("SubBackward", "NaN begins here"),
+            ("SqrtBackward", "infinity begins here"),
+        ):
+            (line,) = [line for line in text.splitlines() if name in line]
+            assert line.endswith(f"✗ {fault}")
+    faults = json.loads(g.to_json())["faults"]
+    columns = page._packed(g)["nodes"]
+    for kind, found in g.faults.items():
+        assert faults[kind] == {str(k): stage for k, stage in found.items()}
+        known, numbers = columns[kind]
+        assert [known[k] for k in numbers] == [found.get(node.id) for node in g.nodes]
 
 
 def test_record_holds_what_small_arrays_had_when_they_were_computed():

@@ -76,6 +76,16 @@ def test_functional_call_replaces_a_tied_tensor_wherever_an_object_holds_it():
         assert call(Shared(), {name: w}, pb.ones(2, dtype=pb.float64), {"scale": 2.0}) == 26.0
 
 
+@pytest.mark.parametrize("kind", [tuple, list])
+def test_functional_call_takes_parameters_and_buffers_in_dicts_of_their_own(kind):
+    module = pb.nn.BatchNorm1d(3).double().eval()
+    parameters = {"weight": pb.full((3,), 2.0, dtype=pb.float64)}
+    buffers = {"running_mean": pb.ones(3, dtype=pb.float64)}
+    result = pb.nn.functional_call(module, kind([parameters, buffers]), pb.asarray(X))
+    np.testing.assert_allclose(result.detach().numpy(), (X - 1) * 2, rtol=1e-4)
+    np.testing.assert_array_equal(module.running_mean.numpy(), np.zeros(3))
+
+
 class Fixed:
     def __init__(self):
         self.weights = (pb.ones(2, requires_grad=True),)
@@ -88,10 +98,12 @@ def test_functional_call_says_what_is_wrong_with_names_and_objects():
     module = network()
     with pytest.raises(ArgumentError, match=r"(?s)got '0.wieght'.*did you mean '0.weight'"):
         pb.nn.functional_call(module, {"0.wieght": pb.ones(1)}, X)
-    with pytest.raises(
-        ArgumentTypeError, match=r"a callable module and a dict .* got list and dict"
-    ):
-        pb.nn.functional_call([], {}, X)
+    for given, names in (([], {}), "list and dict"), ((module, [{}, 3]), "Sequential and int"):
+        with pytest.raises(ArgumentTypeError, match=f"a callable module and a dict .* got {names}"):
+            pb.nn.functional_call(*given, X)
+    twice = [{"0.bias": pb.ones(4)}, {"0.bias": pb.ones(4)}]
+    with pytest.raises(ArgumentError, match=r"(?s)got '0\.bias' in two.*all but one"):
+        pb.nn.functional_call(module, twice, X)
     with pytest.raises(ArgumentError, match=r"for 'weights\.0', got one in a tuple"):
         pb.nn.functional_call(Fixed(), {"weights.0": pb.ones(2)})
 
@@ -106,3 +118,23 @@ def test_load_state_dict_refuses_what_a_transform_differentiates_by():
     with pytest.raises(pb.errors.GraphError, match=r"pb.nn.functional_call\(module"):
         pb.grad(loss)(values_of(module))
     module.load_state_dict(dict(network().named_parameters()))
+
+
+@pytest.mark.parametrize("make", [network, Shared])
+@pytest.mark.parametrize(
+    ("transform", "call"),
+    [
+        (pb.grad, r"pb.grad\(lambda parameters, X: .*\)\({}, X\)"),
+        (pb.hessian, r"pb.hessian\(lambda parameters, X: .*\)\({}, X\)"),
+        (lambda f: lambda *args: pb.vjp(f, *args), r"pb.vjp\(lambda parameters, X: .*, {}, X\)"),
+        (
+            lambda f: lambda *args: pb.jvp(f, args, args),
+            r"pb.jvp\(lambda parameters, X: .*, \({}, X\), tangents\)",
+        ),
+    ],
+)
+def test_a_transform_of_a_module_names_functional_call_and_the_parameters(make, transform, call):
+    named = r"model.named_parameters\(" if make is network else r"pb.nn.named_parameters\(model"
+    way = call.format(rf"dict\({named}\)\)").replace(".*", r".*pb.nn.functional_call\(model, .*")
+    with pytest.raises(ArgumentTypeError, match=rf"(?s)got {make().__class__.__name__}\n.*{way}"):
+        transform(lambda model, x: model(x).sum())(make(), X)

@@ -1,6 +1,7 @@
 """Layers: derivatives by differences, what they print, what they refuse."""
 
 import copy
+import inspect
 import operator
 
 import numpy as np
@@ -48,6 +49,44 @@ def test_check_op_finds_the_gradients_of_a_layer_right(case):
     tensors = [pb.tensor(x, requires_grad=x.dtype.kind == "f") for x in inputs]
     assert repr(layer).startswith(f"{name}(")
     assert pb.check.check_op(as_function(layer, len(tensors)), *tensors, *layer.parameters())
+
+
+# Containers of any modules, and the layer that ignores what it is given, as in PyTorch.
+WITHOUT_SETTINGS = {"Module", "Sequential", "Identity", "Parameter"}
+LAYERS = sorted(
+    name
+    for name in pb.nn.__all__
+    if isinstance(getattr(pb.nn, name), type) and name not in WITHOUT_SETTINGS
+)
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_the_signature_of_a_layer_has_its_settings_by_name_with_types(name):
+    layer = getattr(pb.nn, name)
+    for signature in (inspect.signature(layer), inspect.signature(layer.__init__)):
+        for p in signature.parameters.values():
+            assert p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY), p
+            assert p.name == "self" or p.annotation is not p.empty, p
+        assert signature.return_annotation in (None, "None")
+
+
+@pytest.mark.parametrize("case", CASES, ids=ids)
+def test_the_signature_of_a_layer_is_how_it_is_made(case):
+    name, args, settings, _ = case
+    layer = getattr(pb.nn, name)
+    bound = inspect.signature(layer).bind(*args, **settings)
+    made = layer(**bound.arguments)
+    assert repr(made) == repr(layer(*args, **settings))
+
+
+def test_the_signature_of_a_subclass_of_a_layer_is_its_own():
+    class Scaled(pb.nn.MSELoss):
+        def __init__(self, scale: float):
+            super().__init__(reduction="sum")
+            self.scale = scale
+
+    assert str(inspect.signature(Scaled)) == "(scale: float)"
+    assert Scaled(2.0)(pb.ones(3), pb.zeros(3)) == 3.0
 
 
 def test_check_op_sees_a_parameter_of_a_layer_without_its_gradient():

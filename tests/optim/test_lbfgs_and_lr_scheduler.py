@@ -60,6 +60,12 @@ WRONG = {
     "LambdaLR: one function, or one for each of 1 groups, required, got 2": lambda: S.LambdaLR(
         optimizer(), [abs, abs]
     ),
+    "CosineAnnealingWarmRestarts: a positive int required in T_mult, got 1.5": lambda: (
+        S.CosineAnnealingWarmRestarts(optimizer(), 2, 1.5)
+    ),
+    "CosineAnnealingWarmRestarts: an epoch of at least 0 required, got -1": lambda: (
+        S.CosineAnnealingWarmRestarts(optimizer(), 2).step(-1)
+    ),
     "OneCycleLR: give total_steps, or epochs and steps_per_epoch": lambda: S.OneCycleLR(
         optimizer(momentum=0.9), 1.0
     ),
@@ -96,6 +102,16 @@ def test_one_cycle_ends_after_its_steps():
     schedule.step()
     with pytest.raises(ArgumentError, match="at most 2 steps required, got 4"):
         schedule.step()
+
+
+def test_cosine_annealing_warm_restarts_goes_on_from_a_state_within_an_epoch():
+    first, second = (S.CosineAnnealingWarmRestarts(optimizer(), 2, 2) for _ in range(2))
+    first.step(3.25)
+    second.load_state_dict(first.state_dict())
+    for schedule in (first, second):
+        schedule.step()
+    assert first.get_last_lr() == second.get_last_lr()
+    assert first.get_last_lr()[0] == pytest.approx((1 + np.cos(np.pi * 2.25 / 4)) / 2)
 
 
 def test_a_schedule_goes_on_from_its_state():

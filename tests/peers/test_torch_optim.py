@@ -142,6 +142,8 @@ SCHEDULES = {
     "LinearLR": lambda s, o: s.LinearLR(o, 0.2, 0.9, 8),
     "ConstantLR": lambda s, o: s.ConstantLR(o, 0.2, 8),
     "CosineAnnealingLR": lambda s, o: s.CosineAnnealingLR(o, 12, 1e-3),
+    "CosineAnnealingWarmRestarts": lambda s, o: s.CosineAnnealingWarmRestarts(o, 4, eta_min=1e-3),
+    "CosineAnnealingWarmRestarts, longer": lambda s, o: s.CosineAnnealingWarmRestarts(o, 3, 2),
     "OneCycleLR": lambda s, o: s.OneCycleLR(o, [0.02, 0.03], total_steps=40),
     "OneCycleLR of three phases": lambda s, o: s.OneCycleLR(
         o,
@@ -183,6 +185,20 @@ def test_lr_scheduler_gives_the_rates_of_torch(name, optimizer):
         found.append([np.hstack([np.ravel(r) for r in row]) for row in rates])
     for ours, theirs in zip(*found, strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("factor", [1, 3])
+def test_cosine_annealing_warm_restarts_within_epochs_has_the_rates_of_torch(factor):
+    found = []
+    for lib in (pb, torch):
+        stepper = lib.optim.SGD([lib.zeros(1, requires_grad=True)], lr=0.1)
+        schedule = lib.optim.lr_scheduler.CosineAnnealingWarmRestarts(stepper, 2, factor, 1e-3)
+        rates = []
+        for step in [*np.arange(0, 9, 0.25).tolist(), None, None, 1.75, None]:
+            schedule.step(step)
+            rates.append(schedule.get_last_lr())
+        found.append(rates)
+    np.testing.assert_allclose(*found, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ import copy
 import functools
 import inspect
 import pickle
+import re
 import threading
 from collections import namedtuple
 from dataclasses import dataclass
@@ -308,6 +309,48 @@ def test_an_argument_changed_in_place_gives_the_gradient_of_what_was_given():
     assert x.tolist() == [1.0]
     with pytest.raises(RuntimeError, match="leaf Variable that requires grad"):
         grad(f)(np.array([1.0]))
+
+
+def add_in_place(start):
+    start += 1
+    return (start * start).sum()
+
+
+def set_an_element(start):
+    start[0] = 3.0
+    return (start * start).sum()
+
+
+def add_to_a_view(start):
+    tail = start[1:]
+    tail *= 2
+    return (start * start).sum()
+
+
+@pytest.mark.parametrize("transform", [grad, pb.jacobian, lambda f: lambda x: pb.vjp(f, x)])
+@pytest.mark.parametrize(
+    ("f", "way"),
+    [
+        (add_in_place, "write start = start + ... instead, or start = start.clone()"),
+        (set_an_element, "start = start.clone() before the change"),
+        (add_to_a_view, "start = start.clone() before the change"),
+    ],
+)
+def test_an_array_changed_in_place_in_grad_names_the_argument_and_the_way(transform, f, way):
+    text = rf"(?s)'start' is an argument that is differentiated: {re.escape(way)}"
+    with pytest.raises(pb.errors.InplaceError, match=text):
+        transform(f)(np.ones(3))
+
+
+@pytest.mark.parametrize("f", [add_in_place, set_an_element, add_to_a_view])
+def test_jvp_and_vmap_follow_an_argument_changed_in_place_and_grad_a_clone_of_it(f):
+    x = np.array([1.0, 2.0, 3.0])
+    out, tangent = pb.jvp(f, (x,), (np.ones(3),))
+    assert pb.vmap(f)(np.stack([x, x])).tolist() == [out, out]
+    assert grad(lambda x: f(x.clone()))(x).sum() == tangent
+    step = 1e-6
+    assert tangent == pytest.approx((f(x + step) - f(x - step)) / (2 * step), rel=1e-6)
+    assert x.tolist() == [1.0, 2.0, 3.0]
 
 
 def test_threads_do_not_see_each_other():

@@ -799,3 +799,18 @@ def test_what_all_samples_share_is_not_copied_for_each(function, samples):
         tracemalloc.stop()
     assert peak < 15e6
     np.testing.assert_allclose(found[7], pb.vmap(function)(samples[7:8])[0], rtol=1e-9)
+
+
+def test_vmap_names_the_way_to_write_to_an_array_that_samples_share():
+    rows, shared = np.arange(6.0).reshape(2, 3), np.ones(3)
+
+    def written(row, b):
+        b[0] = row[1]
+        return (row * b).sum()
+
+    with pytest.raises(ValueError, match="array element") as caught:
+        pb.vmap(written, in_axes=(0, None))(rows, shared)
+    assert "b = pb.tensor(b) before `b[i] = x`" in str(caught.value.__cause__)
+    by_the_way = pb.vmap(lambda row, b: written(row, pb.tensor(b)), in_axes=(0, None))
+    assert by_the_way(rows, shared).tolist() == [written(row, shared.copy()) for row in rows]
+    assert shared.tolist() == [1.0, 1.0, 1.0]

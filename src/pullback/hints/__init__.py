@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
-__all__ = ["JOINED", "absent", "call_of", "explain", "here", "option_of", "way_out"]
+__all__ = ["JOINED", "Answering", "absent", "call_of", "explain", "here", "option_of", "way_out"]
 
 
 # What makes one tensor of tracked values, where an array was asked for.
@@ -59,7 +59,7 @@ def call_of(function: Callable[..., Any], keywords: Iterable[str]) -> str:
 
 
 def option_of(name: str) -> str:
-    """Return what does the work of an option that optimizers do not have; "" if unknown."""
+    """Return what does the work of an option that is not taken; "" if unknown."""
     result: str = _module("calls").option_of(name)
     return result
 
@@ -70,3 +70,18 @@ def absent(module: str, name: str) -> AttributeError:
     way = "" if name.startswith("__") else _module("names").for_name(owner, name)
     of = f"module {module!r}" if module != "Tensor" else "a Tensor"
     return AttributeError(f"{of} has no attribute {name!r}{f': {way}' if way else ''}")
+
+
+class Answering:
+    """The base of objects whose errors say what does the work of an attribute that is not there."""
+
+    _kind: ClassVar[str]
+
+    if not TYPE_CHECKING:  # a checker would take every name for one that is there
+
+        def __getattr__(self, name: str) -> Any:
+            if hasattr(type(self), name):  # a property, whose own error is the one to see
+                return object.__getattribute__(self, name)
+            way = "" if name.startswith("__") else _module("names").of_object(self._kind, name)
+            text = f"{type(self).__name__!r} object has no attribute {name!r}"
+            raise AttributeError(f"{text}{f': {way}' if way else ''}", name=name, obj=self)

@@ -11,18 +11,21 @@ __all__ = ["call_of", "option_of"]
 _SIZES = {"size", "shape", "sizes", "dim", "dims"}
 
 
-# Options of PyTorch's optimizers that ours have not.
+# Options of PyTorch's optimizers, schedules and layers that ours have not.
 _OPTIONS = {
     "decoupled_weight_decay": "pb.optim.AdamW",
     **dict.fromkeys(
         ("foreach", "fused", "capturable", "differentiable"),
         "leave it out: a step is computed in one way",
     ),
+    "verbose": "print(scheduler.get_last_lr())",
+    **dict.fromkeys(("size_average", "reduce"), "reduction='mean', 'sum' or 'none'"),
+    "inplace": "leave it out: the result is a new tensor",
 }
 
 
 def option_of(name: str) -> str:
-    """Return what does the work of an option that optimizers do not have; "" if unknown."""
+    """Return what does the work of an option that is not taken; "" if unknown."""
     return _OPTIONS.get(name, "")
 
 

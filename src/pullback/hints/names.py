@@ -1,6 +1,7 @@
 """Names of other libraries that are not here, and what does their work.
 
-By place: the module below ``pullback``, "" for its top, or "Tensor"; see `rows`.
+By place: the module below ``pullback``, "" for its top, or "Tensor"; see `rows`. "Module",
+"Optimizer" and "Schedule" are objects of these kinds.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import sys
 from pullback.hints.rows import rows
 from pullback.hints.table import way_out
 
-__all__ = ["for_name"]
+__all__ = ["for_name", "of_object"]
 
 _SAVED = "pb.save(path, w=w) and pb.load(path), with pullback[save]; or np.savez(path, w=w.numpy())"
 _UPDATE = "SGD, Adam, AdamW, RMSprop, Adagrad and LBFGS are there"
@@ -26,7 +27,9 @@ device Device torch_device: {_DEVICE}
 jit compile vmap_jit pmap: functions run as they are; nothing is compiled
 profiler: time.perf_counter, or Python's cProfile
 get_num_threads: pb.set_num_threads sets it
-random seed initial_seed: pb.manual_seed(n), or pb.Generator()
+use_deterministic_algorithms are_deterministic_algorithms_enabled set_float32_matmul_precision:
+    leave it out: there is one way to compute
+random seed initial_seed default_generator: pb.manual_seed(n), or pb.Generator()
 func functional: the functions are at the top: pb.grad, pb.vjp, pb.jvp, pb.vmap, pb.jacobian;
     functional_call is pb.nn.functional_call
 utils: pb.checkpoint(f)(x) for utils.checkpoint, {_BATCHES} for utils.data,
@@ -78,6 +81,10 @@ as_array as_numeric: x.detach().numpy()
 dataloader dataset DataLoader: {_BATCHES}
 """,
     "nn": """
+modules: its classes are here: pb.nn.Linear
+parallel DistributedDataParallel: there is none
+UninitializedParameter LazyLinear LazyConv1d LazyConv2d LazyConv3d LazyBatchNorm1d LazyBatchNorm2d
+    LazyBatchNorm3d: the layers without Lazy, with their sizes
 ParameterList ParameterDict: a list or a dict of pb.nn.Parameter
 Transformer TransformerEncoder TransformerEncoderLayer TransformerDecoder: pb.nn.MultiheadAttention,
     pb.nn.LayerNorm and pb.nn.Linear make one
@@ -86,8 +93,64 @@ SyncBatchNorm: pb.nn.BatchNorm2d
 EmbeddingBag: pb.nn.functional.embedding, and a sum
 ReflectionPad1d ReflectionPad2d ZeroPad2d ConstantPad1d: pb.nn.functional.pad
 UpsamplingNearest2d UpsamplingBilinear2d: pb.nn.Upsample
-CTCLoss: there is none
+CTCLoss MultiLabelMarginLoss AdaptiveLogSoftmaxWithLoss: there is none
+Buffer: module.register_buffer(name, tensor)
 DataParallel: there is none
+""",
+    "nn.functional": """
+embedding_bag: pb.nn.functional.embedding, and a sum
+feature_alpha_dropout: pb.nn.functional.alpha_dropout
+ctc_loss: there is none
+multi_head_attention_forward: pb.nn.MultiheadAttention, or
+    pb.nn.functional.scaled_dot_product_attention
+""",
+    "nn.init": """
+sparse_ dirac_: with pb.no_grad(): w.copy_(values)
+""",
+    "nn.utils": """
+parameters_to_vector: pb.concat([p.flatten() for p in parameters])
+vector_to_parameters: with pb.no_grad(): p.copy_(part.reshape(p.shape)) for each part of
+    vector.split([p.numel() for p in parameters])
+get_total_norm: pb.nn.utils.clip_grad_norm_(parameters, float("inf")) returns the norm
+clip_grad_norm clip_grads_with_norm_: pb.nn.utils.clip_grad_norm_
+weight_norm spectral_norm parametrizations parametrize prune: compute the weight in forward, such as
+    w / w.norm(), and hand it to pb.nn.functional.linear
+rnn: pb.nn.functional.pad makes sequences of one length; multiply by a mask what is padded
+stateless: pb.nn.functional_call(module, parameters, x)
+""",
+    "optim.lr_scheduler": """
+MultiplicativeLR: LambdaLR, with the product of the factors up to the epoch
+PolynomialLR: LambdaLR(optimizer, lambda epoch: (1 - min(epoch, n) / n) ** power)
+CyclicLR: OneCycleLR, CosineAnnealingWarmRestarts, or LambdaLR with a function of the epoch
+ChainedScheduler: LambdaLR with the product of the factors, or SequentialLR for one after the other
+_LRScheduler: LRScheduler
+""",
+    "Schedule": """
+get_lr: get_last_lr()
+print_lr: print(scheduler.get_last_lr())
+""",
+    "Optimizer": """
+register_step_pre_hook register_step_post_hook: a subclass whose step does it
+""",
+    "Module": """
+_modules: dict(module.named_children())
+cuda: module.to("cuda")
+cpu: module.to("cpu")
+half: module.to(pb.float16)
+bfloat16: module.to(pb.float32); NumPy has no bfloat16
+type: module.to(dtype)
+to_empty: module.to(device)
+add_module register_module: setattr(module, name, layer)
+get_submodule: dict(module.named_modules())[name]
+get_parameter: dict(module.named_parameters())[name]
+get_buffer: dict(module.named_buffers())[name]
+register_forward_hook register_forward_pre_hook: a subclass whose forward does it;
+    pb.inspect.record() shows the values of every operation
+register_full_backward_hook register_backward_hook register_full_backward_pre_hook:
+    x.register_hook(f) of a tensor in forward
+share_memory: memory is the array library's
+compile: modules run as they are; nothing is compiled
+get_extra_state set_extra_state: pb.save(path, model=model, more=values) keeps what else there is
 """,
     "optim": f"""
 Adadelta Adamax NAdam RAdam Rprop ASGD Adafactor: {_UPDATE}; others are a few lines with
@@ -141,8 +204,9 @@ grad_np_mean grad_np_sum grad_chooser grad_transpose grad_reshape_list: NumPy's 
     gradients; a rule of your own calls make_vjp(np.mean, x)
 """,
     "cuda": """
-device_count current_device set_device synchronize empty_cache memory_allocated Stream Event amp
+device_count current_device set_device synchronize empty_cache memory_allocated Stream Event
     get_device_name: CuPy has it (cupy.cuda); devices are strings here, 'cuda:1'
+amp: choose dtypes: x.to(pb.float16)
 manual_seed manual_seed_all seed seed_all initial_seed: pb.manual_seed(n)
 """,
 }
@@ -176,14 +240,19 @@ _OTHERS = {
 
 def for_name(owner: str, name: str) -> str:
     """Return what an error says of a name at a place; "" if it is of no library known."""
-    known = {n: way for names, way in rows(NAMES.get(owner, "")) for n in names}
     return (
-        known.get(name, "")
+        of_object(owner, name)
         or _of_scipy(owner, name)
         or _of_r(owner, name)
         or _elsewhere(owner, name)
         or _OTHERS.get(owner, "")
     )
+
+
+def of_object(owner: str, name: str) -> str:
+    """Return what the row of a name at a place says, such as of a "Module"; "" without one."""
+    known = {n: way for names, way in rows(NAMES.get(owner, "")) for n in names}
+    return known.get(name, "")
 
 
 def _of_scipy(owner: str, name: str) -> str:

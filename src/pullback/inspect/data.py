@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pullback.inspect import formats, page
+from pullback.inspect.faults import faults_of
 from pullback.inspect.folding import folded
 from pullback.inspect.memory import Memory
 from pullback.inspect.records import Block, Edge, GraphLeaf, GraphNode
@@ -60,6 +61,15 @@ class Graph:
     def blocks(self) -> tuple[Block, ...]:
         """The nodes folded by repetition, then by operation, line and file."""
         return folded(self.nodes)
+
+    @functools.cached_property
+    def faults(self) -> dict[str, dict[int, str]]:
+        """What NaN and infinities do at nodes, where `record` was on, by kind and id.
+
+        The kinds are ``"NaN"`` and ``"infinity"``; each ``"begins here"``, ``"passes"`` or is
+        ``"in gradient"``, that which arrived.
+        """
+        return faults_of(self.nodes)
 
     def to_json(self) -> str:
         """Return the graph as strict JSON: a number that is not finite is null."""

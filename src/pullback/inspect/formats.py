@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
+from pullback.inspect.faults import words_of
 from pullback.inspect.records import Block
 
 _SHOWN = 40  # blocks of one level in a text
@@ -28,6 +29,7 @@ def to_json(graph: Any) -> str:
         "edges": [_plain(edge) for edge in graph.edges],
         "outputs": [{"name": name, "id": number} for name, number in graph.outputs],
         "blocks": [_tree(block) for block in graph.blocks],
+        "faults": graph.faults,
         "bytes_alone": graph.bytes_alone,
         "bytes_shared": graph.bytes_shared,
     }
@@ -84,10 +86,11 @@ def _rows(graph: Any) -> tuple[str, list[str]]:
     return head, named
 
 
-def _label(block: Block, memory: Any) -> str:
-    size = memory.bytes_of(k for part in block.leaves() for k in part.nodes)
+def _label(block: Block, graph: Any) -> str:
+    ids = [k for part in block.leaves() for k in part.nodes]
+    size, faults = graph.memory.bytes_of(ids), words_of(graph.faults, ids)
     times = f"{block.count} x " if block.count > 1 else ""
-    return f"{times}{block.name}" + (f"  {bytes_text(size)}" if size else "")
+    return "  ".join(filter(None, (times + block.name, size and bytes_text(size), faults)))
 
 
 def _lines(graph: Any) -> Iterator[tuple[int, str]]:
@@ -95,14 +98,14 @@ def _lines(graph: Any) -> Iterator[tuple[int, str]]:
     head, leaves = _rows(graph)
     yield 0, head
     yield 1, f"leaves: {', '.join(leaves[:_SHOWN]) or 'none'}"
-    yield from _lines_of(graph.blocks, graph.memory, 1)
+    yield from _lines_of(graph.blocks, graph, 1)
 
 
-def _lines_of(blocks: tuple[Block, ...], memory: Any, depth: int) -> Iterator[tuple[int, str]]:
+def _lines_of(blocks: tuple[Block, ...], graph: Any, depth: int) -> Iterator[tuple[int, str]]:
     for block in blocks[:_SHOWN]:
-        yield depth, _label(block, memory)
+        yield depth, _label(block, graph)
         if block.children and depth < _DEPTH:
-            yield from _lines_of(block.children, memory, depth + 1)
+            yield from _lines_of(block.children, graph, depth + 1)
     if len(blocks) > _SHOWN:
         yield depth, f"... {len(blocks) - _SHOWN} more"
 
@@ -132,7 +135,7 @@ def _drawn(graph: Any) -> tuple[list[tuple[str, str, bool]], list[tuple[str, str
     boxes = [(f"l{leaf.id}", leaf.name or "leaf", True) for leaf in graph.leaves]
     box_of |= {leaf.id: f"l{leaf.id}" for leaf in graph.leaves}
     for k, block in enumerate(graph.blocks):
-        boxes.append((f"b{k}", _label(block, graph.memory), False))
+        boxes.append((f"b{k}", _label(block, graph), False))
         box_of |= {n: f"b{k}" for part in block.leaves() for n in part.nodes}
     arrows = ((box_of[edge.source], box_of[edge.target]) for edge in graph.edges)
     return boxes, [pair for pair in dict.fromkeys(arrows) if pair[0] != pair[1]]

@@ -60,8 +60,8 @@ def facts_of(node: Node) -> dict[str, Any]:
     """Return what was noted of a node, by the names that `GraphNode` has for it."""
     if (facts := _facts(node)) is None:
         return {}
-    low, high, bad = _numbers(facts.values, _extremes)
-    norm, bad_grads = _numbers(facts.grad, _norm)
+    low, high, bad, infinite = _numbers(facts.values, _extremes)
+    norm, bad_grads, infinite_grads = _numbers(facts.grad, _norm)
     shape = None if facts.shape is None else tuple(facts.shape)
     return {
         "shape": shape,
@@ -74,6 +74,8 @@ def facts_of(node: Node) -> dict[str, Any]:
         "max": high,
         "nan_count": bad,
         "grad_nan_count": bad_grads,
+        "inf_count": infinite,
+        "grad_inf_count": infinite_grads,
     }
 
 
@@ -106,7 +108,7 @@ def _all_kept(values: Sequence[Any], look: Any) -> Any:
 def _numbers(kept: Any, look: Any) -> tuple[Any, ...]:
     """Return the numbers of what `_kept` kept, one or a list of several."""
     if kept is None:
-        return (None,) * (3 if look is _extremes else 2)
+        return (None,) * (4 if look is _extremes else 3)
     if kept.__class__ is list:
         return _merged([_numbers(each, look) for each in kept if each is not None], look)
     found: tuple[Any, ...] = look(kept) if kept.__class__ is _ndarray else kept
@@ -118,32 +120,40 @@ def _merged(found: Sequence[tuple[Any, ...]], look: Any) -> tuple[Any, ...]:
     if not found:
         return _numbers(None, look)
     if look is _norm:
-        return math.hypot(*(norm for norm, _ in found)), sum(bad for _, bad in found)
-    lows, highs, bad = zip(*found, strict=True)
+        norms, bad, infinite = zip(*found, strict=True)
+        return math.hypot(*norms), sum(bad), sum(infinite)
+    lows, highs, bad, infinite = zip(*found, strict=True)
     known = [x for x in lows if x is not None], [x for x in highs if x is not None]
-    return min(known[0], default=None), max(known[1], default=None), sum(bad)
+    return min(known[0], default=None), max(known[1], default=None), sum(bad), sum(infinite)
 
 
-def _extremes(array: Any) -> tuple[float | None, float | None, int | None]:
-    """Return the least and the largest number that is none of NaN, and how many NaN there are."""
+def _extremes(array: Any) -> tuple[float | None, float | None, int | None, int | None]:
+    """Return the least and the largest number but NaN, and how many NaN and infinities there are.
+
+    The least and the largest tell whether there is anything to count.
+    """
     if array.dtype.kind not in "fciub":
-        return None, None, None
+        return None, None, None, None
     array = abs(array) if array.dtype.kind == "c" else array
     if not array.size:
-        return None, None, 0
+        return None, None, 0, 0
     low, high = float(array.min()), float(array.max())
-    if low == low:
-        return low, high, 0
-    bad = _np.isnan(array)
-    count = int(bad.sum())
-    left = array[~bad] if count < array.size else None
-    return (None, None, count) if left is None else (float(left.min()), float(left.max()), count)
+    count = 0
+    if low != low:
+        bad = _np.isnan(array)
+        count = int(bad.sum())
+        if count == array.size:
+            return None, None, count, 0
+        array = array[~bad]
+        low, high = float(array.min()), float(array.max())
+    infinite = int(_np.isinf(array).sum()) if math.isinf(low) or math.isinf(high) else 0
+    return low, high, count, infinite
 
 
-def _norm(array: Any) -> tuple[float | None, int | None]:
-    """Return the norm of a gradient, and how many NaN it has."""
+def _norm(array: Any) -> tuple[float | None, int | None, int | None]:
+    """Return the norm of a gradient, and how many NaN and infinities it has."""
     if array.dtype.kind not in "fc":
-        return None, None
+        return None, None, None
     with _np.errstate(all="ignore"):
         wide = array.astype(_np.float64) if array.dtype.itemsize == 2 else array
         square = float(_np.vdot(wide, wide).real)
@@ -152,7 +162,10 @@ def _norm(array: Any) -> tuple[float | None, int | None]:
             largest = float(abs(wide).max(initial=0.0))
             if 0.0 < largest < math.inf:
                 norm = largest * float(_np.linalg.norm((wide / largest).ravel()))
-    return norm, 0 if norm == norm else int(_np.isnan(array).sum())
+    if math.isfinite(norm):
+        return norm, 0, 0
+    bad = 0 if norm == norm else int(_np.isnan(array).sum())
+    return norm, bad, int(_np.isinf(array).sum())
 
 
 # -- the observer ----------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ from pullback.inspect.records import Block
 _DIGITS = 4  # of numbers that were measured
 _MEASURED = (
     *("seconds", "backward_seconds", "grad_norm", "min", "max", "nan_count"),
-    "grad_nan_count",
+    *("grad_nan_count", "inf_count", "grad_inf_count"),
 )
 _TEXTS = ("name", "line", "dtype", "verdict")
 _HEIGHT = 640  # of the frame in a notebook, in pixels
@@ -74,6 +74,10 @@ def _packed(graph: Any) -> dict[str, Any]:
     number |= {leaf.id: len(number) + k for k, leaf in enumerate(graph.leaves)}
     columns: dict[str, Any] = {key: _column(graph.nodes, key) for key in _MEASURED}
     columns |= {key: _texts(getattr(node, key) for node in graph.nodes) for key in _TEXTS}
+    columns |= {
+        kind: _texts(stages.get(node.id) for node in graph.nodes)
+        for kind, stages in graph.faults.items()
+    }
     columns["op"] = _texts(None if node.op is None else node.op.name for node in graph.nodes)
     columns["shape"] = _texts(map(_shape_text, graph.nodes))
     columns["saved"] = [graph.memory.saved[node.id] for node in graph.nodes]

@@ -35,9 +35,9 @@ class GraphNode:
         The user's line, as ``"file.py:12"``.
     seconds, backward_seconds : float or None
         How long its forward and its gradient rule took.
-    min, max, nan_count : float, float, int; or None
+    min, max, nan_count, inf_count : float, float, int, int; or None
         Of its results; of complex ones of their absolute values.
-    grad_norm, grad_nan_count : float, int; or None
+    grad_norm, grad_nan_count, grad_inf_count : float, int, int; or None
         Of the gradient that arrived for its results.
     verdict : str or None
         What the checker's report on its operation says, where one was passed.
@@ -60,6 +60,8 @@ class GraphNode:
     max: float | None = None
     nan_count: int | None = None
     grad_nan_count: int | None = None
+    inf_count: int | None = None
+    grad_inf_count: int | None = None
     verdict: str | None = None
 
 

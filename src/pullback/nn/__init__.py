@@ -25,6 +25,10 @@ from pullback.nn.layers.convolution import (
     ConvTranspose2d as ConvTranspose2d,
     ConvTranspose3d as ConvTranspose3d,
 )
+from pullback.nn.layers.declared import (
+    Flatten as Flatten,
+    Identity as Identity,
+)
 from pullback.nn.layers.functions import (
     CELU as CELU,
     ELU as ELU,
@@ -49,7 +53,6 @@ from pullback.nn.layers.functions import (
     Dropout1d as Dropout1d,
     Dropout2d as Dropout2d,
     Dropout3d as Dropout3d,
-    Flatten as Flatten,
     Fold as Fold,
     GaussianNLLLoss as GaussianNLLLoss,
     Hardshrink as Hardshrink,
@@ -58,7 +61,6 @@ from pullback.nn.layers.functions import (
     Hardtanh as Hardtanh,
     HingeEmbeddingLoss as HingeEmbeddingLoss,
     HuberLoss as HuberLoss,
-    Identity as Identity,
     KLDivLoss as KLDivLoss,
     L1Loss as L1Loss,
     LeakyReLU as LeakyReLU,

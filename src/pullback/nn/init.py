@@ -7,11 +7,12 @@ Fans are those of a weight of shape ``(outputs, inputs, *kernel)``:
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Never
 
 from pullback.core.graph.modes import no_grad
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, ShapeError, compose
+from pullback.hints import absent
 from pullback.ops.functions import creation, linear_algebra
 from pullback.ops.functions.random import randn
 from pullback.public_names import listed as _listed
@@ -22,6 +23,11 @@ __all__ = [
     "zeros_",
 ]
 __dir__ = _listed(__name__)
+
+
+def __getattr__(name: str) -> Never:
+    raise absent(__name__, name)
+
 
 _GAINS = {
     "linear": 1.0,

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Self
 from pullback.core.graph.modes import no_grad
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, ArgumentTypeError, compose, nearest
+from pullback.hints import Answering
 from pullback.nn.parameter import Frozen, Parameter
 from pullback.nn.stateless import refuse_tracked
 from pullback.nn.walking import Part, Walked, is_parameter, walk
@@ -25,7 +26,7 @@ class LoadResult(NamedTuple):
     unexpected_keys: list[str]
 
 
-class Module(Walked):
+class Module(Walked, Answering):
     """A layer or a network: its attributes are its parameters, buffers and submodules.
 
     A subclass sets them in ``__init__`` (after ``super().__init__()``, which may be left out) and
@@ -45,6 +46,7 @@ class Module(Walked):
     ['layers.0.weight', 'layers.0.bias', 'layers.1.weight', 'layers.1.bias']
     """
 
+    _kind = "Module"
     training: bool = True  # whether layers such as `Dropout` act as in training
     # From the names of attributes to whether they are in the state; True for parameters.
     _parameters: dict[str, bool]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Mapping, MutableMapping, Sequence
 from typing import Any
 
 from pullback.core.tensor.tensor import Tensor
@@ -11,7 +11,10 @@ from pullback.nn.walking import Part, walk
 
 
 def functional_call(
-    module: Any, parameters: Mapping[str, Any], args: Any = (), kwargs: Any = None
+    module: Any,
+    parameters: Mapping[str, Any] | Sequence[Mapping[str, Any]],
+    args: Any = (),
+    kwargs: Any = None,
 ) -> Any:
     """Call a module with tensors in the place of its parameters and buffers, as in torch.func.
 
@@ -21,9 +24,10 @@ def functional_call(
     ----------
     module : Module or callable object
         As it was when the call ends, whether or not that raises.
-    parameters : dict of str to Tensor
+    parameters : dict of str to Tensor, or tuple or list of dict
         By dotted names, as `named_parameters` gives them; what is left out stays. A tensor that the
-        module holds twice is replaced in both places.
+        module holds twice is replaced in both places. Several dicts, such as of parameters and of
+        buffers, have no name in common.
     args : tuple or object
         Its arguments, or the one that it has.
     kwargs : dict, optional
@@ -36,9 +40,9 @@ def functional_call(
     Raises
     ------
     ArgumentTypeError
-        If `module` is not callable, or `parameters` no mapping.
+        If `module` is not callable, or `parameters` no mapping, nor a tuple or list of them.
     ArgumentError
-        If the module has no tensor of a name, or holds it in a tuple.
+        If the module has no tensor of a name, or holds it in a tuple, or two dicts have the name.
 
     Examples
     --------
@@ -54,10 +58,7 @@ def functional_call(
     >>> {name: tuple(g.shape) for name, g in grads.items()}
     {'weight': (5, 1, 2), 'bias': (5, 1)}
     """
-    if not callable(module) or not isinstance(parameters, Mapping):
-        required = "a callable module and a dict of tensors by their names required"
-        came = f"{type(module).__name__} and {type(parameters).__name__}"
-        raise ArgumentTypeError(compose("functional_call", required, came))
+    values = _joined(module, parameters)
     places: dict[str, Part] = {}
     names: dict[int, list[str]] = {}  # of a tensor, by its id
     for part in walk(module, repeats=True):
@@ -65,7 +66,7 @@ def functional_call(
             places[part.name] = part
             names.setdefault(id(part.value), []).append(part.name)
     chosen: list[tuple[Part, Any]] = []
-    for name, value in parameters.items():
+    for name, value in values.items():
         if name not in places:
             near = nearest(name, places)
             hint = f"did you mean '{near}'?" if near else "use the names of named_parameters()"
@@ -87,6 +88,26 @@ def functional_call(
     finally:
         for part, _ in chosen:
             _put(part, part.value)
+
+
+def _joined(module: Any, parameters: Any) -> dict[str, Any]:
+    """Return one dict of the tensors by their names, after a look at what a call is given."""
+    given = list(parameters) if isinstance(parameters, (list, tuple)) else [parameters]
+    strange = [type(each).__name__ for each in given if not isinstance(each, Mapping)]
+    if not callable(module) or strange:
+        required = "a callable module and a dict of tensors by their names, or several, required"
+        came = f"{type(module).__name__} and {(strange or [type(parameters).__name__])[0]}"
+        raise ArgumentTypeError(compose("functional_call", required, came))
+    result: dict[str, Any] = {}
+    for each in given:
+        for name in each:
+            if name in result:
+                required = "each name in one of the dicts of parameters required"
+                hint = "take it out of all but one of them"
+                came = f"{name!r} in two"
+                raise ArgumentError(compose("functional_call", required, came, hint=hint))
+        result.update(each)
+    return result
 
 
 def _put(part: Part, value: Any) -> None:

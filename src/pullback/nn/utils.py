@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Never
 
 from pullback.core.graph.modes import no_grad
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import GradientError
+from pullback.hints import absent
 from pullback.ops.functions.creation import tensor
 from pullback.ops.functions.joining import stack
 from pullback.ops.functions.norms import vector_norm
@@ -15,6 +16,10 @@ from pullback.public_names import listed as _listed
 
 __all__ = ["clip_grad_norm_", "clip_grad_value_"]
 __dir__ = _listed(__name__)
+
+
+def __getattr__(name: str) -> Never:
+    raise absent(__name__, name)
 
 
 def _gradients(parameters: Any) -> list[Tensor]:

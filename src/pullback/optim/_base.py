@@ -19,12 +19,24 @@ from pullback.core.graph.modes import enable_grad, no_grad
 from pullback.core.tensor.printing import mimebundle
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, ArgumentTypeError, compose, nearest
-from pullback.hints import option_of
+from pullback.hints import Answering, option_of
 
 Params = Iterable[Tensor] | Iterable[dict[str, Any]]
 
 
-class Optimizer(ABC):
+def refuse_unknown(cls: type, options: Mapping[str, Any]) -> None:
+    """Raise for an option that the constructor of a class does not have."""
+    names = inspect.signature(cls.__init__).parameters  # type: ignore[misc]
+    if any(p.kind is p.VAR_KEYWORD for p in names.values()):
+        return
+    for name in options.keys() - names.keys():
+        near = nearest(name, names, 0.75)
+        hint = option_of(name) or (f"did you mean {near!r}?" if near else None)
+        required = f"the options are {', '.join([*names][2:])}"
+        raise ArgumentTypeError(compose(cls.__name__, required, repr(name), hint=hint))
+
+
+class Optimizer(Answering, ABC):
     """The base of all optimizers; a subclass supplies `_check` and `_update`.
 
     Parameters
@@ -44,19 +56,13 @@ class Optimizer(ABC):
         a wrong value.
     """
 
+    _kind = "Optimizer"
     # The state entries that are arrays of the parameter's shape, and so are cast when loaded.
     _state_names: ClassVar[tuple[str, ...]] = ()
 
     def __new__(cls, *args: Any, **options: Any) -> Self:
         """Look at the options' names, before Python refuses one without a hint."""
-        names = inspect.signature(cls.__init__).parameters
-        if any(p.kind is p.VAR_KEYWORD for p in names.values()):
-            return super().__new__(cls)
-        for name in options.keys() - names.keys():
-            near = nearest(name, names, 0.75)
-            hint = option_of(name) or (f"did you mean {near!r}?" if near else None)
-            required = f"the options are {', '.join([*names][2:])}"
-            raise ArgumentTypeError(compose(cls.__name__, required, repr(name), hint=hint))
+        refuse_unknown(cls, options)
         return super().__new__(cls)
 
     def __init__(self, params: Params, defaults: dict[str, Any]) -> None:
@@ -291,9 +297,9 @@ class Optimizer(ABC):
         seen = {id(param) for param in self._all_parameters()}
         for i, param in enumerate(result):
             if not isinstance(param, Tensor):
-                raise self._type_error(
-                    f"parameter {i} of the group must be a tensor", type(param).__name__
-                )
+                hint = "write model.parameters()" if isinstance(param, (tuple, str)) else None
+                required = f"parameter {i} of the group must be a tensor"
+                raise self._type_error(required, type(param).__name__, hint=hint)
             if param.grad_fn is not None:
                 raise self._value_error(
                     f"parameter {i} of the group must be a leaf",

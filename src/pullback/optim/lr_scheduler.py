@@ -11,23 +11,35 @@ import math
 from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Never, Self
 
 from pullback.errors import ArgumentError, compose
-from pullback.optim._base import Optimizer
+from pullback.hints import Answering, absent
+from pullback.optim._base import Optimizer, refuse_unknown
 from pullback.public_names import listed as _listed
 
 __all__ = [
-    *("ConstantLR", "CosineAnnealingLR", "ExponentialLR", "LRScheduler", "LambdaLR", "LinearLR"),
-    *("MultiStepLR", "OneCycleLR", "ReduceLROnPlateau", "SequentialLR", "StepLR"),
+    *("ConstantLR", "CosineAnnealingLR", "CosineAnnealingWarmRestarts", "ExponentialLR"),
+    *("LRScheduler", "LambdaLR", "LinearLR", "MultiStepLR", "OneCycleLR", "ReduceLROnPlateau"),
+    *("SequentialLR", "StepLR"),
 ]
 __dir__ = _listed(__name__)
 
 
-class _Schedule:
+def __getattr__(name: str) -> Never:
+    raise absent(__name__, name)
+
+
+class _Schedule(Answering):
     """What all schedules are: the rates of an optimizer's groups, and a state to go on from."""
 
+    _kind = "Schedule"
     optimizer: Optimizer
+
+    def __new__(cls, *args: Any, **options: Any) -> Self:
+        """Look at the options' names, before Python refuses one without a hint."""
+        refuse_unknown(cls, options)
+        return super().__new__(cls)
 
     def get_last_lr(self) -> list[float]:
         """Return the rates that are set, one a group."""
@@ -323,6 +335,76 @@ class CosineAnnealingLR(LRScheduler):
 
     def _rate(self, i: int, base: float, epoch: int) -> float:
         part = (1 + math.cos(math.pi * epoch / self.T_max)) / 2
+        return float(self.eta_min + (base - self.eta_min) * part)
+
+
+class CosineAnnealingWarmRestarts(LRScheduler):
+    """The rate along half a cosine, again and again: Loshchilov and Hutter (2017).
+
+    Parameters
+    ----------
+    optimizer : Optimizer
+    T_0 : int
+        The epochs before the first restart.
+    T_mult : int
+        How many times longer than the last each period is.
+    eta_min : float
+    last_epoch : int
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> optimizer = pb.optim.SGD([pb.zeros(1, requires_grad=True)], lr=1.0)
+    >>> scheduler = pb.optim.lr_scheduler.CosineAnnealingWarmRestarts(optimizer, T_0=2)
+    >>> rates = []
+    >>> for _ in range(5):
+    ...     rates += scheduler.get_last_lr()
+    ...     scheduler.step()
+    >>> [round(rate, 6) for rate in rates]
+    [1.0, 0.5, 1.0, 0.5, 1.0]
+    """
+
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        T_0: int,
+        T_mult: int = 1,
+        eta_min: float = 0.0,
+        last_epoch: int = -1,
+    ) -> None:
+        for name, value in (("T_0", T_0), ("T_mult", T_mult)):
+            if not isinstance(value, int) or value < 1:
+                required = f"a positive int required in {name}"
+                raise ArgumentError(compose("CosineAnnealingWarmRestarts", required, repr(value)))
+        self.T_0, self.T_mult, self.eta_min = T_0, T_mult, eta_min
+        self.fraction = 0.0  # of the epoch, set by steps within one
+        super().__init__(optimizer, last_epoch)
+
+    def step(self, epoch: float | None = None) -> None:
+        """Go on to the next epoch, or to one or a point within one: ``step(epoch + i / batches)``.
+
+        Parameters
+        ----------
+        epoch : float, optional
+        """
+        if epoch is None:
+            super().step()
+            return
+        if epoch < 0:
+            required = "an epoch of at least 0 required"
+            raise ArgumentError(compose("CosineAnnealingWarmRestarts", required, repr(epoch)))
+        self.last_epoch = math.floor(epoch)
+        self.fraction = epoch - self.last_epoch
+        self._set_rates()
+
+    def _rate(self, i: int, base: float, epoch: int) -> float:
+        since, length = epoch + self.fraction, self.T_0
+        if self.T_mult == 1:
+            since %= length
+        while since >= length:
+            since -= length
+            length *= self.T_mult
+        part = (1 + math.cos(math.pi * since / length)) / 2
         return float(self.eta_min + (base - self.eta_min) * part)
 
 

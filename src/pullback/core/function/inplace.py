@@ -49,7 +49,15 @@ from pullback.core.tensor.views import (
     view_tensor,
 )
 from pullback.core.tensor.writes import WRITES
-from pullback.errors import ERROR_CONTEXT, DTypeError, GraphError, InplaceError, ShapeError, compose
+from pullback.errors import (
+    ERROR_CONTEXT,
+    DTypeError,
+    GraphError,
+    InplaceError,
+    ShapeError,
+    compose,
+    user_variable,
+)
 
 _ndarray = NUMPY.array_types[0]
 _mode = STATE.get
@@ -317,16 +325,31 @@ def check_allowed(name: str, x: Tensor, others: Sequence[Any] = ()) -> bool:
     requires = x.requires_grad
     tracked = requires or any(_requires_grad(o) for o in others)
     if requires and x._node.__class__ is AccumulateGrad:
-        raise InplaceError(
-            f"{name}: a leaf Variable that requires grad is being used in an in-place operation.\n"
-            "hint: change it inside `with no_grad():`, or work on a clone()."
-        )
+        raise _leaf_changed(name, "a leaf", x)
     if x._base is not None:
         _check_view(name, x, tracked)
     owner = x if x._base is None else x._base
     if tracked and owner._node is None and (writes := WRITES.get()) is not None:
         writes.written(owner)
     return tracked
+
+
+_SIGNS = {"add_": "+", "sub_": "-", "mul_": "*", "div_": "/", "pow_": "**", "matmul_": "@"}
+
+
+def _leaf_changed(name: str, what: str, leaf: Any) -> InplaceError:
+    """Return the error for a change of a leaf, which may be an argument of a transform."""
+    hint = "change it inside `with no_grad():`, or work on a clone()."
+    if leaf._node.levels > 1:  # bit 0 is for a user's own leaves
+        variable = user_variable(leaf)
+        x, sign = variable or "x", _SIGNS.get(name)
+        others = f"write {x} = {x} {sign} ... instead, or " if sign and what == "a leaf" else ""
+        hint = (
+            f"{f'{x!r}' if variable else 'it'} is an argument that is differentiated: "
+            f"{others}{x} = {x}.clone() before the change."
+        )
+    text = f"{what} Variable that requires grad is being used in an in-place operation."
+    return InplaceError(f"{name}: {text}\nhint: {hint}")
 
 
 def refuse_new_shape(name: str) -> InplaceError:
@@ -353,10 +376,7 @@ def _check_view(name: str, view: Any, tracked: bool) -> None:
             "its graph could not follow.\nhint: clone() the result inside forward."
         )
     if view._base._node.__class__ is AccumulateGrad:
-        raise InplaceError(
-            f"{name}: a view of a leaf Variable that requires grad is being used in an in-place "
-            "operation.\nhint: change it inside `with no_grad():`, or work on a clone()."
-        )
+        raise _leaf_changed(name, "a view of a leaf", view._base)
     if view._kind is ONE_OF_MANY:
         raise InplaceError(
             f"{name}: this tensor is an output of a function that returns multiple views and is "

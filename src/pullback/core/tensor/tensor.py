@@ -432,18 +432,23 @@ class Tensor(Methods):
             warn_of_end("tolist", self)
         return values.tolist()
 
-    def numpy(self) -> Any:
+    def numpy(self, *, force: bool = False) -> Any:
         """Return the values as a NumPy array that shares memory where it can.
+
+        Parameters
+        ----------
+        force : bool
+            Detach first, as ``x.detach().numpy()`` does.
 
         Raises
         ------
         GraphError
-            If the tensor requires grad and grad mode is on.
+            If the tensor requires grad, grad mode is on, and it is not forced.
         """
         if self._node is None and self._base is None and self._counter is not BORROWED:
             if self._data.__class__ is _ndarray:  # as most often in a user's forward
                 return self._data
-        elif self.requires_grad and STATE.get().grad:
+        elif not force and self.requires_grad and STATE.get().grad:
             raise self._lost("numpy", "use tensor.detach().numpy() instead")
         library = library_of(self._data)
         array = self._shown()

@@ -6,6 +6,7 @@ const SVG = "http://www.w3.org/2000/svg";
 const byId = (name) => document.getElementById(name);
 const MOST_ROWS = 100, MOST_LEAVES = 40, PAD = 12;
 const LENSES = ["structure", "memory", "time", "gradient", "faults"];
+const FAULTS = ["NaN", "infinity"], STAGES = ["begins here", "passes", "in gradient"];
 let data, nodes, count, boxes, roots, chosen = null, lens = "structure", found = [], at = -1;
 let isFound = new Set();
 let view = { x: 0, y: 0, k: 1 }, shown = new Map();
@@ -33,25 +34,6 @@ const brief = (x) => Number.isFinite(x) ? x.toPrecision(3)
 function timeOf(k) {
   const parts = [number("seconds", k), number("backward_seconds", k)];
   return parts.every((s) => s === null) ? null : parts.reduce((a, s) => a + (s || 0), 0);
-}
-
-// Where NaN begins: a node has some, and nothing that it was computed from has.
-let inputs, begins;
-function prepareFaults() {
-  const bad = (k, key) => k < count && (number(key, k) || 0) > 0;
-  begins = new Set();
-  const before = new Set(), after = new Set();
-  for (let e = 0; e < data.sources.length; e++) {
-    if (bad(data.sources[e], "nan_count")) before.add(data.targets[e]);
-    if (bad(data.targets[e], "grad_nan_count")) after.add(data.sources[e]);
-  }
-  for (let k = 0; k < count; k++) if (bad(k, "nan_count") && !before.has(k)) begins.add(k);
-  // In backward it begins in the rule of what used the result, if that was given none.
-  for (let e = 0; e < data.sources.length; e++) {
-    const k = data.sources[e], user = data.targets[e];
-    const given = bad(user, "nan_count") || bad(user, "grad_nan_count") || before.has(user);
-    if (bad(k, "grad_nan_count") && !after.has(k) && !given) begins.add(user);
-  }
 }
 
 // -- boxes ----------------------------------------------------------------------------------------
@@ -183,13 +165,14 @@ function noteOf(box) {
 
 function faultOf(box) {
   const own = box.nodes.filter((k) => k < count);
-  const first = own.filter((k) => begins.has(k)).length;
-  const nan = own.filter((k) => number("nan_count", k) > 0).length;
-  const grad = own.filter((k) => number("grad_nan_count", k) > 0).length;
+  const marks = FAULTS.map((kind) => {
+    const known = new Set(own.map((k) => text(kind, k)));
+    const stage = STAGES.find((each) => known.has(each));
+    return stage ? `✗ ${kind} ${stage}` : "";
+  });
   const verdicts = new Set(own.map((k) => text("verdict", k)).filter(Boolean));
-  return [first ? `✗ NaN begins here` : nan ? "✗ NaN passes" : grad ? "✗ NaN in gradient" : "",
-    ...[...verdicts].map((v) => (v.startsWith("right") ? "✓ " : "✗ ") + v)].filter(Boolean)
-    .join(", ");
+  return [...marks, ...[...verdicts].map((v) => (v.startsWith("right") ? "✓ " : "✗ ") + v)]
+    .filter(Boolean).join(", ");
 }
 
 // -- drawing --------------------------------------------------------------------------------------
@@ -363,8 +346,11 @@ function tellNode(parent, k) {
     ["saved values", number("released", k) ? "released by backward" : "kept"],
     ["forward", said("seconds", seconds)], ["backward", said("backward_seconds", seconds)],
     ["least", said("min", brief)], ["largest", said("max", brief)],
-    ["NaN", said("nan_count", String)], ["gradient's norm", said("grad_norm", brief)],
-    ["NaN in gradient", said("grad_nan_count", String)], ["checker", text("verdict", k)],
+    ["NaN", said("nan_count", String)], ["infinite", said("inf_count", String)],
+    ["gradient's norm", said("grad_norm", brief)],
+    ["NaN in gradient", said("grad_nan_count", String)],
+    ["infinite in gradient", said("grad_inf_count", String)],
+    ["checker", text("verdict", k)],
     ["id", data.id[k]]]);
   const inputs = [], users = [];
   for (let e = 0; e < data.sources.length; e++) {
@@ -497,7 +483,7 @@ const LEGEND = {
   memory: "what would be freed with the graph; the bar is the share of the largest box",
   time: "forward and backward together, where record() was on",
   gradient: "the largest norm of a gradient that arrived, where record() was on",
-  faults: "✗ where NaN begins and passes, and what the checker found",
+  faults: "✗ where NaN or infinity begins and passes, and what the checker found",
 };
 
 function setLens(name) {
@@ -565,7 +551,6 @@ async function start() {
   boxes.forEach((box) => box.nodes.forEach((k) => topOf.set(k, box)));
   if (boxes.length === 1) boxes[0].open = Boolean(boxes[0].children);  // else there is little to see
   roots = leafBoxes();
-  prepareFaults();
   byId("summary").textContent = `${data.counts}: ${data.alone} held by the graph alone, `
     + `${data.shared} also yours`;
   for (const name of LENSES) {

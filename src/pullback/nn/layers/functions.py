@@ -1,106 +1,14 @@
 """Layers that are a function and its settings: activations, pooling, dropout, losses.
 
 Each stands in a table, with the settings in the order in which its class takes them; what they mean
-and their defaults are those of the function in `pullback.nn.functional`.
+and their defaults are those of the function in `pullback.nn.functional`. A type checker reads
+functions.pyi, which `make stubs` writes.
 """
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable
-from typing import Any, ClassVar
-
-from pullback.core.tensor.tensor import Tensor
 from pullback.nn import functional as F  # noqa: N812  (as everyone calls it)
-from pullback.nn.module import Module
-from pullback.ops.functions.manipulation import flatten
-
-
-class FunctionLayer(Module):
-    """A layer without parameters; a subclass has the function and the names of its settings."""
-
-    _function: ClassVar[Callable[..., Any]]
-    _settings: ClassVar[tuple[str, ...]] = ()
-    _signature: ClassVar[inspect.Signature]
-    _uses_training: ClassVar[bool] = False
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        bound = self._signature.bind(*args, **kwargs)
-        bound.apply_defaults()
-        for name, value in bound.arguments.items():
-            if isinstance(value, Tensor):  # the weight of classes moves with the module
-                self.register_buffer(name, value)
-            else:
-                setattr(self, name, value)
-
-    def forward(self, *inputs: Any) -> Any:
-        """Return the function of the inputs, with the layer's settings."""
-        settings = {name: getattr(self, name) for name in self._settings}
-        if self._uses_training:
-            settings["training"] = self.training
-        return self._function(*inputs, **settings)
-
-    def extra_repr(self) -> str:
-        """Return the settings."""
-        return ", ".join(f"{name}={getattr(self, name)!r}" for name in self._settings)
-
-
-_DOC = """The layer of `pullback.nn.functional.{function}`, which describes its settings.
-
-    ``{name}{signature}(x)`` is ``{function}(x{settings})``.
-
-    Examples
-    --------
-    >>> import pullback as pb
-    >>> type(pb.nn.{name}({needed})).__name__
-    '{name}'
-    """
-
-
-def layer(
-    name: str, function: Callable[..., Any], settings: str = "", *, training: bool = False
-) -> type[FunctionLayer]:
-    """Return the layer of a function.
-
-    Parameters
-    ----------
-    name : str
-    function : callable
-        ``function(*inputs, **settings)``.
-    settings : str
-        The names of the settings in the order in which the layer takes them; those before a ``*``
-        may be given by position.
-    training : bool
-        Whether the function also takes whether the layer is in training.
-    """
-    given = inspect.signature(function).parameters
-    kind: Any = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    parameters: list[inspect.Parameter] = []
-    for word in settings.split():
-        if word == "*":
-            kind = inspect.Parameter.KEYWORD_ONLY
-        else:
-            parameters.append(inspect.Parameter(word, kind, default=given[word].default))
-    signature = inspect.Signature(parameters)
-    needed = [p.name for p in parameters if p.default is inspect.Parameter.empty]
-    doc = _DOC.format(
-        name=name,
-        function=function.__name__,
-        signature=signature,
-        settings="".join(f", {p.name}={p.name}" for p in parameters),
-        needed=", ".join(f"{n}=2" for n in needed),
-    )
-    members = {
-        "__doc__": doc,
-        "__module__": __name__,
-        "__signature__": signature,
-        "_function": staticmethod(function),
-        "_settings": tuple(p.name for p in parameters),
-        "_signature": signature,
-        "_uses_training": training,
-    }
-    return type(name, (FunctionLayer,), members)
-
+from pullback.nn.layers.declared import layer
 
 # -- activations -----------------------------------------------------------------------------------
 CELU = layer("CELU", F.celu, "alpha")
@@ -187,44 +95,3 @@ SoftMarginLoss = layer("SoftMarginLoss", F.soft_margin_loss, "* reduction")
 TripletMarginLoss = layer(
     "TripletMarginLoss", F.triplet_margin_loss, "margin p eps swap * reduction"
 )
-
-
-# -- others ----------------------------------------------------------------------------------------
-class Identity(Module):
-    """The layer that returns its input; arguments are ignored.
-
-    Examples
-    --------
-    >>> import pullback as pb
-    >>> pb.nn.Identity()(pb.ones(2))
-    tensor([1., 1.])
-    """
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        """Take any arguments, so that it can stand for another layer."""
-
-    def forward(self, input: Any) -> Any:
-        """Return the input."""
-        return input
-
-
-class Flatten(Module):
-    """The layer of `pullback.flatten`; by default it keeps the batch.
-
-    Examples
-    --------
-    >>> import pullback as pb
-    >>> pb.nn.Flatten()(pb.ones((4, 2, 3))).shape
-    (4, 6)
-    """
-
-    def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
-        self.start_dim, self.end_dim = start_dim, end_dim
-
-    def forward(self, input: Any) -> Tensor:
-        """Return the input with these axes as one."""
-        return flatten(input, self.start_dim, self.end_dim)
-
-    def extra_repr(self) -> str:
-        """Return the settings."""
-        return f"start_dim={self.start_dim}, end_dim={self.end_dim}"

@@ -30,6 +30,7 @@ from pullback.errors import (
     compose,
     nearest,
 )
+from pullback.nn.walking import walk
 from pullback.numpy_protocol.tensor import NumPyTensor
 from pullback.ops.functions.creation import asarray
 from pullback.ops.primitives.conversion import clone
@@ -264,10 +265,25 @@ def _source(arguments: Arguments, i: int, given: Any) -> Tensor | None:
     if source is None and given is None:
         return None
     if source is None:
-        hint = "give what is constant in another argument, or close over it"
+        constant = "give what is constant in another argument, or close over it"
+        hint = _way_for_module(arguments.api, given) or constant
         required = f"floating-point numbers required in {arguments.path(i)}"
         raise ArgumentTypeError(compose(arguments.api, required, type(given).__name__, hint=hint))
     return source if source.dtype.is_inexact else None
+
+
+# How a transform is called of a function of a module's parameters, if not by what it returns.
+_CALLS = {"jvp": "({}, ({}, X), tangents)", "linearize": "({}, {}, X)", "vjp": "({}, {}, X)"}
+
+
+def _way_for_module(api: str, given: Any) -> str:
+    """Return how a transform differentiates by what a module holds; "" for another object."""
+    if not any(isinstance(part.value, Tensor) for part in walk(given)):
+        return ""
+    function = "lambda parameters, X: ... pb.nn.functional_call(model, parameters, X) ..."
+    named = "model" if hasattr(given, "named_parameters") else "pb.nn"
+    values = f"dict({named}.named_parameters({'' if named == 'model' else 'model'}))"
+    return f"write pb.{api}{_CALLS.get(api, '({})({}, X)').format(function, values)}"
 
 
 def _input(given: Any, source: Tensor, level: int) -> Input:

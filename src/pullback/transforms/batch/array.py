@@ -165,8 +165,8 @@ class BatchLibrary(TransformLibrary):
             raise closed_over()
         required = "one value, the same for all samples, required by `if`, float(), item() or NumPy"
         hint = (
-            f"use pb.where for `if`; {hints.here() or hints.JOINED}; or give vmap what does not "
-            "differ by in_axes=None"
+            "use pb.where for `if`, and b = pb.tensor(b) before `b[i] = x` of an array b; "
+            f"{hints.here() or hints.JOINED}; or give vmap what does not differ by in_axes=None"
         )
         raise refused(self, required, f"a batch of {_kind(a)}", hint)
 
