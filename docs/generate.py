@@ -355,6 +355,8 @@ def linked(text, folder):
     """Return a document with links as the site has them, of a document in a folder of ROOT."""
 
     def link(match):
+        if match[1] is None:  # code
+            return match[0]
         path, anchor = match[1], match[2] or ""
         target = (ROOT / folder / path).resolve().relative_to(ROOT).as_posix()
         if target in PROJECT:
@@ -369,7 +371,7 @@ def linked(text, folder):
             return f"](/{target.removeprefix('docs/')}{anchor})"
         return match[0]
 
-    return re.sub(r"\]\((?!\w+:|/)([^)#\s]+)(#[^)]*)?\)", link, text)
+    return re.sub(r"`[^`\n]+`|\]\((?!\w+:|/)([^)#\s]+)(#[^)]*)?\)", link, text)
 
 
 def example(path):
