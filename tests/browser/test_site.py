@@ -143,6 +143,9 @@ QUERIES = {
     "NaN": "anomaly.html",
     "cupy": "array-libraries.html",
     "scipy minimize": "optimize.html",
+    "memory leak": "memory.html",
+    "resume training": "training.html",
+    "draw the graph": "inspect.html",
 }
 
 
