@@ -14,7 +14,7 @@ from contextvars import ContextVar
 from typing import Any, NamedTuple
 
 from pullback.arrays import NUMPY, WrappingLibrary, library_of
-from pullback.core.graph.modes import RECORD, STATE, changed_mode
+from pullback.core.graph.modes import RECORD, STATE, changed_mode, run_with
 from pullback.core.tensor.tensor import Tensor
 
 __all__ = [
@@ -52,24 +52,14 @@ def new_level(tensors: Iterable[Tensor | None] = ()) -> int:
 
 def run_at_level(level: int, fn: Callable[..., Any], /, *args: Any, **kw: Any) -> Any:
     """Call `fn` such that transforms in it are beyond a level."""
-    outer = LEVEL.get()
-    try:
-        LEVEL.set(max(level, outer or 0))
-        return fn(*args, **kw)
-    finally:
-        LEVEL.set(outer)
+    return run_with(LEVEL, max(level, LEVEL.get() or 0), fn, *args, **kw)
 
 
 def run_recorded(level: int, fn: Callable[..., Any], /, *args: Any, **kw: Any) -> Any:
     """Do the same in the mode in which a transform at that level records."""
-    mode, outer = STATE.get(), LEVEL.get()
-    try:
-        STATE.set(mode if mode is RECORD else changed_mode(_RECORDING))
-        LEVEL.set(max(level, outer or 0))
-        return fn(*args, **kw)
-    finally:
-        LEVEL.set(outer)
-        STATE.set(mode)
+    mode = STATE.get()
+    recording = mode if mode is RECORD else changed_mode(_RECORDING)
+    return run_with(STATE, recording, run_at_level, level, fn, *args, **kw)
 
 
 def depends_on_outer_level(level: int, values: Iterable[Any]) -> bool:

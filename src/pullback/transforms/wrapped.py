@@ -32,9 +32,9 @@ from pullback.core.function.namespace import TENSOR_XP
 from pullback.core.function.primitive import Primitive
 from pullback.core.function.record import apply
 from pullback.core.function.tensor_library import TENSOR_LIBRARY, library_of_part, on_parts
-from pullback.core.graph.modes import MAKING, STATE, mode_of_parts
+from pullback.core.graph.modes import MAKING, STATE, mode_of_parts, run_with
 from pullback.core.graph.node import levels_of
-from pullback.core.tensor.endings import CALLS, Call
+from pullback.core.tensor.endings import run_in_call
 from pullback.core.tensor.tensor import Tensor, as_array, box, in_class
 from pullback.core.tensor.versions import shared_counter
 from pullback.core.tensor.writes import WRITES, Writes
@@ -47,7 +47,7 @@ from pullback.ops.primitives.indexing import index_put_p, reader, setitem_p
 from pullback.ops.primitives.products import matmul_p
 from pullback.ops.primitives.reductions import sum_p
 from pullback.ops.primitives.shape import broadcast_to_p, permute_p, reshape_p
-from pullback.transforms.levels import LEVEL, WRAPPING, Running
+from pullback.transforms.levels import WRAPPING, Running, run_at_level
 from pullback.transforms.user_calls import UserCall, call_function
 
 __all__ = [
@@ -570,32 +570,24 @@ def run_wrapped(
     Tensors that it is given as they came may have a derivative by what is outside. The users'
     operations that are called in it are added to `user_ops`.
     """
-    outer, making, around = WRAPPING.get(), MAKING.get(), WRITES.get()
-    calls, level = CALLS.get(), LEVEL.get()
-    writes = Writes(around, library)
+    writes = Writes(WRITES.get(), library)
     running = Running(library, size, randomness, [] if user_ops is None else user_ops)
     levels = levels_of([t._node for t in given if t.requires_grad]) if given else 0
-    try:
-        WRAPPING.set((*outer, running))
-        MAKING.set(library)
-        WRITES.set(writes)
-        CALLS.set(Call(calls, levels))
-        LEVEL.set(max(library.level, level or 0))
-        result = function()
-        if writes.adopted:
-            result = _apart_from(writes, result)
-    except BaseException as raised:
-        if writes.adopted:
-            clear_frames(raised.__traceback__)  # which hold what the function made
-            if (error := writes.put_back()) is not None:
-                raise error from raised
-        raise
-    finally:
-        LEVEL.set(level)
-        CALLS.set(calls)
-        WRITES.set(around)
-        MAKING.set(making)
-        WRAPPING.set(outer)
+
+    def run() -> Any:
+        try:
+            result = function()
+            return _apart_from(writes, result) if writes.adopted else result
+        except BaseException as raised:
+            if writes.adopted:
+                clear_frames(raised.__traceback__)  # which hold what the function made
+                if (error := writes.put_back()) is not None:
+                    raise error from raised
+            raise
+
+    inside = functools.partial(run_in_call, levels, run_at_level, library.level, run)
+    inside = functools.partial(run_with, MAKING, library, run_with, WRITES, writes, inside)
+    result = run_with(WRAPPING, (*WRAPPING.get(), running), inside)
     if writes.adopted and (error := writes.put_back()) is not None:
         raise error
     return result
@@ -618,19 +610,12 @@ def run_within(library: TransformLibrary, function: Callable[..., Any], *args: A
 
     Arrays of this depth that the function closes over are none of its own: see `level_is_active`.
     """
-    running, making, mode, apart = WRAPPING.get(), MAKING.get(), STATE.get(), _INACTIVE.get()
-    outer, inner = running, [library.level]
+    outer, inner = WRAPPING.get(), [library.level]
     while outer and outer[-1].library.level >= library.level:
         inner.append(outer[-1].library.level)
         outer = outer[:-1]
-    try:
-        WRAPPING.set(outer)  # of this depth none is running where the parts are
-        _INACTIVE.set(apart.union(inner))
-        MAKING.set(outer[-1].library if outer else None)
-        STATE.set(mode_of_parts(mode))
-        return function(*args)
-    finally:
-        STATE.set(mode)
-        MAKING.set(making)
-        _INACTIVE.set(apart)
-        WRAPPING.set(running)
+    making = outer[-1].library if outer else None
+    inside = functools.partial(run_with, STATE, mode_of_parts(STATE.get()), function, *args)
+    inside = functools.partial(run_with, MAKING, making, inside)
+    inside = functools.partial(run_with, _INACTIVE, _INACTIVE.get().union(inner), inside)
+    return run_with(WRAPPING, outer, inside)  # of this depth none runs where the parts are

@@ -11,15 +11,17 @@ import inspect
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from tests.tensors import leaf
 
 import pullback as pb
 from pullback.core.backward.hooks import RUNNING
 from pullback.core.graph.locks import LEAVES
-from pullback.core.graph.modes import RECORD, STATE
+from pullback.core.graph.modes import MAKING, RECORD, STATE
 from pullback.core.tensor.endings import CALLS
 from pullback.core.tensor.writes import WRITES
+from pullback.transforms.levels import LEVEL, WRAPPING
 
 LIBRARY = str(Path(pb.__file__).parent)
 # Python does not let an error out of what it calls when an object dies.
@@ -144,7 +146,21 @@ def untaught():
         double(leaf(1.0))
 
 
+def transform():
+    """Take derivatives within batches, and along tangents, of an operation and of a function."""
+    x, w = np.array([[1.0, 2.0], [3.0, 4.0]]), leaf([2.0, 3.0])
+
+    def loss(v):
+        return (scaled(v, w.detach()) * v).sum()
+
+    assert pb.vmap(pb.grad(loss))(x).shape == (2, 2)
+    assert pb.jvp(loss, (x[0],), (x[1],))[1] == pytest.approx(180.0)
+    assert pb.vmap(lambda v: v * w)(x).shape == (2, 2)
+    pb.hvp(loss)(x[0], x[1])
+
+
 WORK = {
+    "transforms": transform,
     "training": train,
     "training of the second order": functools.partial(train, True),
     "operations in their first call": untaught,
@@ -154,7 +170,8 @@ WORK = {
 def check_nothing_is_left():
     assert STATE.get() is RECORD
     assert RUNNING.current is None
-    assert CALLS.get() is WRITES.get() is None
+    assert CALLS.get() is WRITES.get() is MAKING.get() is LEVEL.get() is None
+    assert not WRAPPING.get()
     assert all(repr(lock).startswith("<unlocked") for lock in LEAVES)
     w = leaf([2.0, 3.0])
     first, second = halves(w * 1.0)

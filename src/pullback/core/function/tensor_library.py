@@ -12,7 +12,7 @@ from typing import Any
 
 from pullback.arrays import Array, DType, Library, library_of
 from pullback.core.function.namespace import TENSOR_XP
-from pullback.core.graph.modes import MAKING, STATE, mode_of_parts
+from pullback.core.graph.modes import MAKING, STATE, mode_of_parts, run_with
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentTypeError, compose
 
@@ -107,14 +107,8 @@ class TensorLibrary(Library):
 
 def on_parts(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Call a function of the tensors that a wrapping library's arrays hold, in their own mode."""
-    mode, making = STATE.get(), MAKING.get()
-    try:
-        STATE.set(mode_of_parts(mode))
-        MAKING.set(None)
-        return function(*args, **kwargs)
-    finally:
-        MAKING.set(making)
-        STATE.set(mode)
+    mode = mode_of_parts(STATE.get())
+    return run_with(STATE, mode, run_with, MAKING, None, function, *args, **kwargs)
 
 
 TENSOR_LIBRARY = TensorLibrary()

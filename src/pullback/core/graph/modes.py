@@ -160,12 +160,23 @@ def run_in_mode(changes: dict[str, Any], fn: Callable[..., Any], /, *args: Any, 
     Unlike a ``with`` block, whose end an interrupt may forestall, it always puts the mode back.
     So is the mode set everywhere: within a ``try`` whose ``finally`` sets the one read before it.
     """
-    mode = STATE.get()
+    return run_with(STATE, changed_mode(changes), fn, *args, **kw)
+
+
+def run_with(
+    variable: ContextVar[Any], value: Any, fn: Callable[..., Any], /, *args: Any, **kw: Any
+) -> Any:
+    """Call `fn` with a value of one context variable, which always has its own again afterwards.
+
+    Several are set by nested calls: an interrupt between two lines of one ``finally`` would leave
+    out the second.
+    """
+    before = variable.get()
     try:
-        STATE.set(changed_mode(changes))
+        variable.set(value)
         return fn(*args, **kw)
     finally:
-        STATE.set(mode)
+        variable.set(before)
 
 
 # -- decorators ------------------------------------------------------------------------------------

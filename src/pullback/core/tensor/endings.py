@@ -14,7 +14,7 @@ from typing import Any
 
 from pullback import hints
 from pullback.arrays import constant, library_of
-from pullback.core.graph.modes import STATE
+from pullback.core.graph.modes import STATE, run_with
 from pullback.errors import GraphError, UntrackedTensorWarning, compose, user_line, warn_user
 
 __all__ = ["CALLS", "carries", "refuse_as_setting", "run_in_call", "warn_of_end", "warn_of_scipy"]
@@ -42,12 +42,7 @@ CALLS: ContextVar[Call | None] = ContextVar("pullback_calls", default=None)
 
 def run_in_call(levels: int, fn: Callable[..., Any], /, *args: Any, **kw: Any) -> Any:
     """Call `fn` for a transform that differentiates by these levels; see `run_in_mode`."""
-    outer = CALLS.get()
-    try:
-        CALLS.set(Call(outer, levels))
-        return fn(*args, **kw)
-    finally:
-        CALLS.set(outer)
+    return run_with(CALLS, Call(CALLS.get(), levels), fn, *args, **kw)
 
 
 def carries(tensor: Any) -> bool:

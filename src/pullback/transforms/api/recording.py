@@ -16,8 +16,8 @@ from typing import Any
 from pullback.arrays import NUMPY, is_array, library_of
 from pullback.core.backward import api as engine
 from pullback.core.custom.pytree import Structure, flatten, leaves, unflatten
-from pullback.core.graph.modes import STATE
-from pullback.core.tensor.endings import CALLS, Call
+from pullback.core.graph.modes import STATE, run_with
+from pullback.core.tensor.endings import run_in_call
 from pullback.core.tensor.tensor import Tensor, in_class
 from pullback.core.tensor.writes import WRITES, Writes
 from pullback.errors import ArgumentTypeError, DTypeError, GraphError, InplaceError, compose
@@ -164,15 +164,8 @@ def run_noting_writes(
 
     Returns its result, and what it wrote to of what is outside and no part of the result.
     """
-    outer, call = WRITES.get(), CALLS.get()
-    writes = Writes(outer)
-    try:
-        WRITES.set(writes)
-        CALLS.set(Call(call, levels))
-        result = fn(*args, **kw)
-    finally:
-        CALLS.set(call)
-        WRITES.set(outer)
+    writes = Writes(WRITES.get())
+    result = run_with(WRITES, writes, run_in_call, levels, fn, *args, **kw)
     left = list(writes.left())
     if left:
         returned = {id(leaf) for leaf in leaves(result)}
