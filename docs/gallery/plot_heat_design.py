@@ -16,8 +16,8 @@ cool as it can? The answer looks like a tree.
 # row for each pair of neighbours, ``K = B.T diag(k) B`` and the cold spot on the diagonal. For a
 # gradient g of the temperatures, backward solves ``K w = g`` with the factors of forward: K is
 # symmetric. The gradient of k is ``-(B w) (B T)``, one number for each pair (M. P. Bendsøe and O.
-# Sigmund, *Topology Optimization: Theory, Methods and Applications*, Springer, 2003, chapter 1, for
-# forces instead of heat).
+# Sigmund, *Topology Optimization: Theory, Methods and Applications*, Springer, 2003, on minimum
+# compliance, for forces instead of heat).
 
 import matplotlib.pyplot as plt
 import numpy as np
