@@ -55,4 +55,17 @@ def assert_same(result, wanted):
         np.testing.assert_allclose(result, wanted, rtol=2e-6, atol=1e-7)  # JAX's are float32
 
 
+def on_both(package, program, wanted):
+    """The entry of a row whose two programs are one, of their package or of pb."""
+    return program, program.replace(f"{package}.", "pb."), wanted
+
+
+def square(x):
+    return x**2
+
+
+def cubes(x):
+    return (x**3).sum(axis=0)
+
+
 X, A = np.arange(3.0), np.arange(6.0).reshape(2, 3)

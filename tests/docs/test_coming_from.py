@@ -9,21 +9,13 @@ from tests.docs._rows_hips_autograd import CONVENTIONS, HIPS_AUTOGRAD
 from tests.docs._rows_jax import JAX
 from tests.docs._rows_pytorch import PYTORCH
 from tests.docs._rows_r_torch import R_TORCH
-from tests.docs.coming_from import CODE, A, X, assert_same, rows, run
+from tests.docs.coming_from import CODE, A, X, assert_same, cubes, rows, run, square
 
 import pullback as pb
 from pullback.compat.autograd import grad
 
 PAGES = {"from-jax.md": JAX, "from-pytorch.md": PYTORCH}
 ROWS = [(page, *row) for page in PAGES for row in rows(page)]
-
-
-def square(x):
-    return x**2
-
-
-def cubes(x):
-    return (x**3).sum(axis=0)
 
 
 @pytest.mark.parametrize(

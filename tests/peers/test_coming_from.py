@@ -5,17 +5,9 @@ import pytest
 from tests.docs._rows_hips_autograd import CONVENTIONS, HIPS_AUTOGRAD
 from tests.docs._rows_jax import JAX
 from tests.docs._rows_pytorch import PYTORCH
-from tests.docs.coming_from import CODE, A, X, assert_same, rows, run
+from tests.docs.coming_from import CODE, A, X, assert_same, cubes, rows, run, square
 
 pytestmark = pytest.mark.peers
-
-
-def square(x):
-    return x**2
-
-
-def cubes(x):
-    return (x**3).sum()
 
 
 @pytest.mark.parametrize(("theirs", "ours"), rows("from-jax.md"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, MutableMapping, Sequence
 from typing import Any
 
+from pullback.core.graph.node import belongs_to_transform
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, ArgumentTypeError, GraphError, compose, nearest
 from pullback.nn.walking import Part, walk
@@ -121,7 +122,7 @@ def _put(part: Part, value: Any) -> None:
 def refuse_tracked(op: str, values: Mapping[str, Tensor]) -> None:
     """Raise for what a transform differentiates by, which would get zeros without a word."""
     for name, tensor in values.items():
-        if tensor.requires_grad and tensor._node.levels > 1:  # bit 0 is for a user's own leaves
+        if tensor.requires_grad and belongs_to_transform(tensor._node):
             required = "values without gradient required, as they are copied"
             came = f"{name!r} that a transform differentiates by"
             hint = "pb.nn.functional_call(module, parameters, x) computes with them"

@@ -1,9 +1,9 @@
 """Running the gradient rule of a user's operation.
 
 Owns the function that the engine calls on a node of a user's operation. It is written from
-forward's signature: in the common pass (unrecorded, one output, gradients by name or by position
-that fit) it makes the context, calls the rule and takes each gradient in straight lines; all else
-it leaves to `differentiate`.
+forward's signature: in the common pass (unrecorded, gradients by name or by position that fit) it
+makes the context, calls the rule and takes each gradient in straight lines; all else it leaves to
+`differentiate`.
 """
 
 from __future__ import annotations

@@ -251,24 +251,32 @@ def ordinary(op: Any, array: Any) -> tuple[Meta, ...] | None:
 
 def new_results(
     args: Sequence[Any], detached: Sequence[Any], results: Sequence[Any], ctx: Context
-) -> list[Tensor] | None:
-    """Return several results, None unless they are new floating tensors of NumPy's, or numbers."""
-    outs, tensors = [], set[int]()
+) -> tuple[list[Any] | None, tuple[Meta | None, ...]]:
+    """Return several results with their descriptions.
+
+    None for the results unless they are new floating tensors of NumPy's, or numbers.
+    """
+    outs: list[Any] = []
+    metas: list[Meta | None] = []
+    tensors = set[int]()
     for out in results:
         t = as_result(out) if out.__class__ in BARE else out
+        meta = None
         if t.__class__ is Tensor:
-            is_new = id(t) not in tensors and _is_new(t, detached)
-            if not is_new or ordinary(ctx._op, t._data) is None:
-                return None
+            known = ordinary(ctx._op, t._data) if _is_new(t, detached) else None
+            if known is None or id(t) in tensors:
+                return None, ()
             tensors.add(id(t))
+            meta = known[0]
         elif t.__class__ not in _NUMBERS:
-            return None
+            return None, ()
         outs.append(t)
+        metas.append(meta)
     if not tensors:
-        return None
+        return None, ()
     out = t = None  # would be references
     bare = [1 if out.__class__ in BARE else 0 for out in results]
-    return count_together(args, detached, outs, ctx, bare)
+    return count_together(args, detached, outs, ctx, bare), tuple(metas)
 
 
 def own_results(outs: Sequence[Any], node: CustomNode | None, cls: type[Tensor]) -> list[Any]:
@@ -451,10 +459,10 @@ class Results:
 
 def as_result(value: Any) -> Any:
     """Return a bare floating array as a tensor: forward may compute with the library itself."""
+    # The array may be the user's own: changing the result in place changes a copy.
     if value.__class__ is _ndarray and value.dtype in _INEXACT:
         return box(value, None, BORROWED)
     if is_array(value) and dtype_of(value.dtype).is_inexact:
-        # The array may be the user's own: changing the result in place changes a copy.
         return box(library_of(value).tidy(value), None, BORROWED)
     if isinstance(value, _scalar) and value.dtype.kind in "fc":  # NumPy's of 0 dimensions
         return box(NUMPY.asarray(value))

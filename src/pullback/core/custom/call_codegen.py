@@ -2,10 +2,11 @@
 
 Owns its source. Python itself binds the arguments, as forward would; the written lines look at each
 of them (a tracked tensor becomes an untracked one on the same memory, its node an edge), run
-forward and record its one result. Arguments that have a name of their own are looked at one after
+forward and record its results. Arguments that have a name of their own are looked at one after
 the other, those of ``*args``, ``**kwargs`` and of containers in a loop, by the same lines. What the
-lines do not handle (other modes and array libraries, variable arguments, several results, marks,
-changes in place) they leave to `Call` (call.py). Of ``forward(ctx, x)`` they are, in short:
+lines do not handle (other modes and array libraries, variable arguments, results that are views or
+in other containers than tuples and lists, marks, changes in place) they leave to `Call` (call.py).
+Of ``forward(ctx, x)`` they are, in short:
 
     def call(x):
         mode, self = mode_of(), op()
@@ -222,10 +223,9 @@ if $out.__class__ in $BARE and ({tensors}):
     $out = $as_result($out)
 if ($out.__class__ is $tuple or $out.__class__ is $list) and ({tensors}):
     if $EPOCH[0] == $epoch and not $ctx._marks:
-        $outs = $new_results({args}, {detached}, $out, $ctx)
+        $outs, $metas = $new_results({args}, {detached}, $out, $ctx)
     if $outs is None:
         return {call}.results($ctx, $out, $epoch)
-    $metas = $tuple([$meta_of($t._data) if $t.__class__ is $Tensor else None for $t in $outs])
 elif (
     $out.__class__ is not $Tensor
     or $EPOCH[0] != $epoch

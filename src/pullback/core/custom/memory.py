@@ -1,9 +1,9 @@
 """The memory that forward's arguments, results and saved values share.
 
 Owns which of them count their changes together, what is kept of an array that forward saved, and
-what users' functions return that is copied, as they keep it: views and arrays of the
-array library itself are tied by their memory alone. Invariant: what a node saved either has the
-version counter of every argument and result that shows its memory, or nobody can write to it.
+the copies of what forward, rules and hooks return but keep. Views and arrays of the array library
+itself are tied by their memory alone. Invariant: what a node saved either has the version counter
+of every argument and result that shows its memory, or nobody can write to it.
 """
 
 from __future__ import annotations
@@ -216,17 +216,15 @@ def _own(value: Any, held_once: bool, others: int, lent: Sequence[Any]) -> Any:
             once = held_once and getrefcount(item) == SOLE + 2 + others
             owned.append(_own(item, once, 0, lent))
         return tree.rebuild(value, owned)
-    if value.__class__ is not Tensor or value._node is not None:
+    is_plain = value.__class__ is Tensor and value._node is None
+    if not is_plain or (array := value.data_array()).__class__ is not _ndarray:
         return value
-    if value._data.__class__ is not _ndarray:
+    if value._base is None:
+        held_once = held_once and is_held_once(value._data, 1)  # `array` is one more
+    elif held_once and _is_only_view(value):
         return value
-    if value._base is not None:
-        array = value.data_array()
-        if held_once and _is_only_view(value):
-            return value
-        held_once = False
     else:
-        array, held_once = value._data, held_once and is_held_once(value._data)
+        held_once = False
     owned = _own_array(array, held_once, lent)
     return value if owned is array else box(owned)
 

@@ -32,7 +32,7 @@ from pullback.core.function.record import (
     warn_of_lost,
 )
 from pullback.core.graph.modes import MAKING, STATE
-from pullback.core.graph.node import AccumulateGrad, Node, WideNode
+from pullback.core.graph.node import AccumulateGrad, Node, WideNode, belongs_to_transform
 from pullback.core.tensor.ownership import is_held_once, is_unshared
 from pullback.core.tensor.tensor import TENSOR_CLASSES, Tensor, as_array, box
 from pullback.core.tensor.versions import bump, counter_of, is_borrowed
@@ -340,7 +340,7 @@ _SIGNS = {"add_": "+", "sub_": "-", "mul_": "*", "div_": "/", "pow_": "**", "mat
 def _leaf_changed(name: str, what: str, leaf: Any) -> InplaceError:
     """Return the error for a change of a leaf, which may be an argument of a transform."""
     hint = "change it inside `with no_grad():`, or work on a clone()."
-    if leaf._node.levels > 1:  # bit 0 is for a user's own leaves
+    if belongs_to_transform(leaf._node):
         variable = user_variable(leaf)
         x, sign = variable or "x", _SIGNS.get(name)
         others = f"write {x} = {x} {sign} ... instead, or " if sign and what == "a leaf" else ""

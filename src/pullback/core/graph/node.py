@@ -227,6 +227,11 @@ def levels_of(edges: Sequence[Any]) -> int:
     return levels
 
 
+def belongs_to_transform(node: Any) -> bool:
+    """Return whether a running transform differentiates by what a node depends on."""
+    return bool(node.levels > 1)  # bit 0 is for a user's own leaves
+
+
 # The slots of a small node's record.
 ITEMS = ("i0", "i1", "i2", "i3", "i4", "i5", "i6", "i7")
 # What reads so many of them as a tuple.
