@@ -152,6 +152,19 @@ def test_a_tie_of_two_arguments_shares_one_gradient(share):
     assert [f.cause.name for f in report.failures] == ([] if share == 0.5 else ["ties"])
 
 
+def test_a_surrogate_is_not_compared_where_two_arguments_are_equal():
+    fn = of_saved(lambda x, y: (x + y).exp(), lambda g, x, y: (g, g))
+    given = {
+        "surrogate": "straight through",
+        "raise_exception": False,
+        "only": ["first", "aliases"],
+    }
+    report = check_op(fn, X, Y, **given)
+    shown = {part.name: part.text for part in report.parts}
+    assert not report.failures
+    assert shown["aliases"] == "not compared: straight through"
+
+
 def test_aliases_leave_what_rounding_leaves_of_two_gradients_that_cancel():
     fn = of_saved(lambda x, y: x - y, lambda g, x, y: (g, -g * (1 + 2.3e-16)))
     assert check("aliases", fn, np.array([1.5, 0.7]), np.array([0.5, 3.0])).failures == []

@@ -25,7 +25,9 @@ def none(e: Evidence, i: int) -> Cause | None:
     """There is no gradient, or only zeros; or there is one where there should be none."""
     name, known = f"`{e.names[i]}`", np.isfinite(e.expected[i])
     if e.session.subject.run(e.arrays).vjp(e.seeds)[i] is None:
-        return Cause("none", f"{name} gets no gradient (None), although the outputs depend on it")
+        text = f"{name} gets no gradient (None), although the outputs depend on it"
+        hint = f"return one for {name}; of a constant, pass an array or a tensor without grad"
+        return Cause("none", text, hint)
     if not np.any(e.got[i]) and not np.any(e.other.got[i]):
         return Cause("none", f"the gradient of {name} is zero everywhere")
     if known.any() and not np.any(e.expected[i][known]):

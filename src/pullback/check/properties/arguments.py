@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from pullback.check.comparison import Situation, rounding_noise, wrong_at
-from pullback.check.numerical import away_from_zero, coordinates, max_abs, random_like
+from pullback.check.numerical import max_abs, random_like
 from pullback.check.properties.variants import Variant
 from pullback.check.report import Cause, InapplicableError, NotComparedError, first_line, quoted
 from pullback.check.session import Session
@@ -30,7 +30,6 @@ from pullback.transforms.api.vmap import vmap as vectorized
 
 _SCALES = (1.0, 0.97, 0.94)  # of the samples of a batch, which stay in about every domain
 _MAX_PAIRS = 6
-_CANCELLED = 1e-10  # relative to two gradients: what rounding leaves of their sum
 _MARK = "write it with tensor operations or mark it pb.once_differentiable"
 
 
@@ -45,6 +44,13 @@ def _results(subject: Subject, *primals: Tensor) -> list[Tensor]:
 
 def _tensors(subject: Subject, arrays: Sequence[Array]) -> list[Any]:
     return [box(subject.backend.from_numpy(np.array(a))) for a in arrays]
+
+
+def _of(fn: Callable[..., Any], subject: Subject, arrays: Sequence[Array]) -> Subject:
+    """Return the call of a function made from another call's, on tensors of these arrays."""
+    other = Subject(fn, tuple(_tensors(subject, arrays)), surrogate=subject.surrogate)
+    other.name = subject.name
+    return other
 
 
 # -- by a rule that was given ----------------------------------------------------------------------
@@ -117,7 +123,7 @@ def vmap(session: Session) -> Iterator[Variant]:
 
 
 # -- one tensor twice ------------------------------------------------------------------------------
-def aliases(session: Session) -> Iterator[Variant | Cause]:
+def aliases(session: Session) -> Iterator[Variant | Situation]:
     """Pass one tensor for two arguments: its gradient is the sum of theirs, and the derivative.
 
     Where two arguments are equal, each alone may be at a kink, as those of a maximum are. Together
@@ -133,12 +139,11 @@ def aliases(session: Session) -> Iterator[Variant | Cause]:
             yield from _one_for_both(session, i, j)
 
 
-def _one_for_both(session: Session, i: int, j: int) -> Iterator[Variant | Cause]:
+def _one_for_both(session: Session, i: int, j: int) -> Iterator[Variant | Situation]:
     subject, arrays = session.subject, list(session.arrays)
     both = f"`{subject.names[i]}` and `{subject.names[j]}`"
     arrays[j] = arrays[i]
-    equal = session.on(subject.with_arrays(arrays))
-    seeds = equal.seeds("aliases")
+    seeds = session.on(subject.with_arrays(arrays)).seeds("aliases")
 
     def summed(arrays: Arrays, seeds: Arrays) -> list[Array]:
         found = subject.run(copies(arrays)).gradients(seeds)
@@ -154,27 +159,20 @@ def _one_for_both(session: Session, i: int, j: int) -> Iterator[Variant | Cause]
     hint = "decide by ctx.needs_input_grad and the arguments' positions, not by identity"
     when = f"when one tensor is passed for both {both}"
     yield Variant(when, together, expected, "same-tensor", hint, noise=noise)
-    arrays[j] = (1.01 * arrays[j] + 1e-3 * max_abs(arrays[j])).astype(arrays[j].dtype)
-    apart = session.on(subject.with_arrays(arrays))
-    if _is_wrong_along_both(equal, i, j) and not wrong_at(apart):
-        hint = "at a tie give the gradient to one of them, or half of it to each"
-        text = f"the gradient of {both} is wrong where they are equal and move together"
-        yield Cause("ties", text, hint)
+    apart = (1.01 * arrays[j] + 1e-3 * max_abs(arrays[j])).astype(arrays[j].dtype)
+    if wrong_at(session.on(subject.with_arrays([*arrays[:j], apart, *arrays[j + 1 :]]))):
+        return
+    once = [k for k in range(len(arrays)) if k != j]
+    equal = _of(partial(_passing_twice, subject, i, j), subject, [arrays[k] for k in once])
+    equal.names, equal.base = [subject.names[k] for k in once], subject
+    when = f"where {both} are equal and move together"
+    hint = "at a tie give the gradient to one of them, or half of it to each"
+    yield Situation(session.on(equal), when, "ties", hint)
 
 
-def _is_wrong_along_both(session: Session, i: int, j: int) -> bool:
-    """Return whether a gradient is wrong along two directions of two arguments at once."""
-    rng, seeds = session.rng(f"directions {i}, {j}"), session.seeds("aliases")
-    pair = np.stack([coordinates(session.gradients("aliases")[k]) for k in (i, j)])
-    lines = [session.measure(i, away_from_zero(pair.shape[1], rng), also=(j,)) for _ in range(2)]
-    if not np.isfinite(pair).all() or any(line.slope.kink.any() for line in lines):
-        return False
-    terms = np.abs(pair).sum(axis=0)  # which may cancel
-    noise = [_CANCELLED * float(np.abs(line.direction) @ terms) for line in lines]
-    pairs = zip(lines, noise, strict=True)
-    return not any(
-        session.agrees(line, pair.sum(axis=0), seeds, rounded) for line, rounded in pairs
-    )
+def _passing_twice(subject: Subject, i: int, j: int, *primals: Tensor) -> list[Tensor]:
+    """Return the results of the call with argument `i` for argument `j` too, which is left out."""
+    return _results(subject, *primals[:j], primals[i], *primals[j:])
 
 
 # -- second derivatives ----------------------------------------------------------------------------
@@ -194,9 +192,8 @@ def second_order(session: Session) -> Iterator[Any]:
     # A second derivative amplifies rounding; the error of a wrong one is large.
     rtol = max(1e-4 if session.eps < 1e-12 else 5e-2, session.options.rtol or 0.0)
     atol = max(session.options.atol, 1e-12 * max_abs(*seeds))
-    tensors = _tensors(session.subject, [*session.wide, *seeds])
-    subject = Subject(partial(_gradient, session.subject), tuple(tensors))
-    subject.name, subject.names = session.subject.name, [*names, *labels]
+    subject = _of(partial(_gradient, session.subject), session.subject, [*session.wide, *seeds])
+    subject.names = [*names, *labels]
     subject.output_indices = list(range(len(names)))  # also those that are made without a graph
     other = session.on(subject, rtol=rtol, atol=atol)
     try:
