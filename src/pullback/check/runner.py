@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Sequence
+import itertools
+from collections.abc import Callable, Iterator, Sequence
 from types import FunctionType
 from typing import Any
 
@@ -27,7 +28,7 @@ from pullback.check.inputs.arguments import (
     taken,
 )
 from pullback.check.inputs.domains import on_domains, read_by_half, recognised
-from pullback.check.inputs.guessing import CannotGuessError, described_call, guess
+from pullback.check.inputs.guessing import CannotGuessError, described_call, guesses
 from pullback.check.inputs.shape_text import documented
 from pullback.check.inputs.strategies import is_strategy, search
 from pullback.check.inputs.vary import changed, vary
@@ -58,6 +59,7 @@ from pullback.errors import ArgumentError
 
 # The parts that depend on the values: further sets of inputs run only these.
 OF_VALUES = ("first", "masks")
+_OTHERS = 5  # guesses of other kinds that may show that the first is not meant
 _MANY = 8  # numbers that are sorted by chance seldom
 
 
@@ -182,10 +184,11 @@ class Runner:
         return inputs._replace(domains=words, notes=(*inputs.notes, note))
 
     def _guessed(self) -> Report:
-        """Check guessed inputs; a mistake counts if it repeats nearby."""
+        """Check guessed inputs; a mistake counts if it repeats nearby, and at other guesses."""
+        every = guesses(self.rest, self.options.seed)
         try:
             with deadline().leaving_out():
-                inputs = self._whole(guess(self.rest, self.options.seed))
+                inputs = self._whole(next(every))
         except CannotGuessError as error:
             return self._unchecked(error.why, error.hint)
         except OutOfTimeError:
@@ -199,11 +202,23 @@ class Runner:
         if plain and not self._wrong(inputs):
             why = "the disagreement at the guess does not repeat nearby, or forward is rough"
             return self._unchecked(why)
+        if plain and (other := self._right_at(every)):
+            why = f"at {inputs.text}, {report.failures[0].text}; all is right at {other.text}"
+            call = described_call(self.rest, inputs.text)
+            return self._unchecked(why, f"if the first are meant, describe them: {call}")
         if inputs.doubt:
             hint = f"if these are meant, describe them: {described_call(self.rest, inputs.text)}"
             what = f"`{report.name}` at other inputs than {inputs.text}"
             report.unchecked.insert(0, Unchecked(what, inputs.doubt, hint))
         return report
+
+    def _right_at(self, others: Iterator[Inputs]) -> Inputs | None:
+        """Return the first of some guesses at which the gradients are right."""
+        with deadline().as_time_allows():
+            for inputs in itertools.islice(map(self._whole, others), _OTHERS):
+                if self._checked(inputs, OF_VALUES, fast=True).ok:
+                    return inputs
+        return None
 
     def _unchecked(self, why: str, hint: str = "") -> Report:
         name, hint = name_of(self.fn), hint or f"give inputs: {described_call(self.rest)}"

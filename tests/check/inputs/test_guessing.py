@@ -13,8 +13,13 @@ from tests.check._entries import as_pullback
 import pullback as pb
 from pullback.check import check_op
 from pullback.check.inputs.arguments import format_inputs, results_of
-from pullback.check.inputs.guessing import guess
+from pullback.check.inputs.guessing import guesses
 from pullback.errors import ArgumentError, ArgumentTypeError
+
+
+def guess(op):
+    """Return the likeliest inputs."""
+    return next(guesses(op))
 
 
 def inputs_of(op):
@@ -264,6 +269,34 @@ def test_a_rule_for_shapes_that_the_guess_had_to_find_is_not_checked_until_they_
     assert "`y`: sum over axis 0 is missing" in why[product].why
     assert "forward takes x: (n, d), y: (d, m) too, for which backward raises" in why[dot].why
     assert '"x: (n,), y: (n,)"' in why[dot].hint
+
+
+def _of_answered(ctx, x, answered):
+    ctx.answered = answered
+    return pb.asarray(np.where(answered, x.numpy(), x.numpy()[answered].mean()))
+
+
+def _by_counting(ctx, g):
+    if ctx.answered.dtype == bool:
+        free = np.where(ctx.answered, 0.0, g.numpy()).sum() / ctx.answered.sum()
+        return {"x": np.where(ctx.answered, g.numpy() + free, 0.0), "answered": None}
+    return {"x": np.where(ctx.answered, g.numpy(), 0.0), "answered": None}
+
+
+def test_what_is_wrong_at_indices_and_right_at_masks_is_not_checked_until_it_is_described():
+    op = pb.autograd_function(_of_answered, _by_counting, name="imputed")
+    (unchecked,) = check_op(op, raise_exception=False).unchecked
+    assert unchecked.why.startswith("at x: (n, d), answered: (n, d) int, `x` is right ex")
+    assert unchecked.why.endswith("; all is right at x: (n, d), answered: (n, d) bool")
+    assert unchecked.hint.endswith('pb.check.check_op(imputed, "x: (n, d), answered: (n, d) int")')
+    assert check_op(op, "x: (n,), answered: (n,) mask").ok
+
+
+def test_what_is_right_at_0d_arrays_alone_stays_wrong():
+    op = pb.autograd_function(lambda ctx, x: 2 * x.mean(), lambda ctx, g: {"x": 2 * g})
+    wrong = pb.autograd_function(lambda ctx, x: (x**2).mean(), lambda ctx, g: 2 * g)
+    assert check_op(wrong, raise_exception=False).failures
+    assert check_op(op, raise_exception=False).failures
 
 
 def test_of_an_argument_that_the_rule_sums_up_a_number_is_guessed():

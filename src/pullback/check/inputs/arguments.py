@@ -57,7 +57,7 @@ class Inputs(NamedTuple):
     domains: Mapping[str, str] = {}  # the words for those that have a structure, by name
     bounded: frozenset[str] = frozenset()  # the names of those that have to stay between bounds
     doubt: str = ""  # why others may be meant
-    text: str = ""  # their description, if that is in doubt
+    text: str = ""  # their description, of those that were guessed
 
 
 class Change(NamedTuple):

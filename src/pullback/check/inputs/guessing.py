@@ -197,9 +197,20 @@ def _reals_of(specs: Specs) -> list[str]:
     return list(dict.fromkeys(d.name for d in specs if _is_real(d)))
 
 
+def _kinds_of(specs: Specs) -> tuple[Any, ...]:
+    """Return what kind of value each argument has, with how many axes."""
+    return tuple((d.name, d.shape is None or (d.dtype, len(d.shape))) for d in specs)
+
+
 def _ranks_of(specs: Specs) -> dict[str, int]:
     """Return how many axes each floating or complex array has."""
     return {d.name: len(d.shape) for d in specs if d.shape is not None and d.dtype[0] in "fc"}
+
+
+def _is_shrunk(specs: Specs, other: Specs) -> bool:
+    """Return whether each floating or complex array that has axes in others has fewer in some."""
+    ranks, axes = _ranks_of(specs), {name: rank for name, rank in _ranks_of(other).items() if rank}
+    return bool(axes) and all(ranks.get(name, -1) < rank for name, rank in axes.items())
 
 
 # -- the text to give ------------------------------------------------------------------------------
@@ -267,26 +278,33 @@ class _Search:
 
         why = "was not differentiated, since backward gives no gradient for it"
         notes = tuple(f"`{name}` {why}" for name in constants)
-        return draw_call(self.fn, specs, sizes, rng, scale, passed)._replace(notes=notes)
+        call = draw_call(self.fn, specs, sizes, rng, scale, passed)
+        return call._replace(notes=notes, text=_as_text(specs))
 
-    def answer(self) -> Inputs:
-        """Return the first inputs that work, or raise if none do."""
+    def answers(self) -> Iterator[Inputs]:
+        """Yield the first inputs that work, then the first of each other kind; raise if none do."""
+        found: dict[Any, Specs] = {}
         for plain, values in _ranked(_choices_of(self.fn, self.read)):
-            specs = tuple(_having(d, values) for d in plain)
-            if specs in self.problems or not self.is_likely(plain, values):
+            specs, kinds = tuple(_having(d, values) for d in plain), _kinds_of(plain)
+            if specs in self.problems or kinds in found or not self.is_likely(plain, values):
                 continue
             problem = self.tried(specs)
             if not isinstance(problem, str):
-                return self.chosen(specs, problem)
+                if not any(_is_shrunk(specs, other) for other in found.values()):
+                    yield self.chosen(specs, problem)
+                found[kinds] = specs
+                continue
             self.problems[specs] = problem
             if problem.startswith(ALWAYS) and [*self.problems.values()].count(problem) == _FEW:
-                return self.inputs(specs)  # the check says it
+                yield self.inputs(specs)  # the check says it
+                return
             if len(self.problems) > _MAX_TRIES:
                 break
         larger = [specs for specs in self.taken() if any(_ranks_of(specs).values())]
-        if larger and all(specs in self.misfits for specs in larger):
-            return self.inputs(larger[0])
-        raise self.refusal()
+        if not found and larger and all(specs in self.misfits for specs in larger):
+            yield self.inputs(larger[0])
+        elif not found:
+            raise self.refusal()
 
     def chosen(self, specs: Specs, constants: Collection[str]) -> Inputs:
         """Return inputs that backward takes, with the doubt that larger ones leave.
@@ -298,12 +316,10 @@ class _Search:
             return self.inputs(next(iter(self.misfits)))
         for other in self.taken():
             unfit, old = self.misfits.get(other, ""), _ranks_of(other)
-            axes = {name: rank for name, rank in old.items() if rank}
-            shrunk = axes and all(ranks.get(name, -1) < rank for name, rank in axes.items())
             batch = not unfit and max(old.values()) > 2  # which is seldom meant
-            if unfit in old.keys() - ranks or (shrunk and not batch):
+            if unfit in old.keys() - ranks or (_is_shrunk(specs, other) and not batch):
                 why = f"forward takes {_as_text(other)} too, for which {self.problems[other]}"
-                return self.inputs(specs, constants)._replace(doubt=why, text=_as_text(specs))
+                return self.inputs(specs, constants)._replace(doubt=why)
         return self.inputs(specs, constants)
 
     def taken(self) -> list[Specs]:
@@ -371,10 +387,10 @@ class _Search:
         return CannotGuessError(why, f"{how}: {call}")
 
 
-def guess(op: Any, seed: int = 0) -> Inputs:
-    """Return inputs of an operation, guessed from its signature and source.
+def guesses(op: Any, seed: int = 0) -> Iterator[Inputs]:
+    """Yield inputs of an operation, guessed from its signature and source: first the likeliest.
 
-    `CannotGuessError` is raised if forward accepts nothing that was tried, and `ArgumentError` if
-    the operation has no signature.
+    The others are of other kinds, or have another number of axes. `CannotGuessError` is raised if
+    forward accepts nothing that was tried, and `ArgumentError` if the operation has no signature.
     """
-    return _Search(op, seed).answer()
+    return _Search(op, seed).answers()

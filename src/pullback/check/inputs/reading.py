@@ -31,7 +31,7 @@ class Use(enum.StrEnum):
     OVERWRITTEN = "overwritten"  # an index of elements that are written: none may come twice
     SORTED, LOOKED_UP = "sorted", "looked up"  # a table, and what is looked up in one
     TENSOR, ARRAY = "tensor", "array"
-    GRADIENT, UNGIVEN = "gradient", "ungiven"  # backward returns one for it, or none
+    GRADIENT = "gradient"  # backward returns one for it
     LEFT_OUT = "left out"  # backward does not even name it, but others
 
 
@@ -190,7 +190,7 @@ class Reading:
 
     # -- results -------------------------------------------------------------------------------
     def _read_results(self, rule: Any, names: list[str]) -> None:
-        """Read for which arguments each result of backward has a gradient, None, or nothing."""
+        """Read for which arguments each result of backward has a gradient, and which none names."""
         function = definition_of(rule)
         if function is None:
             return
@@ -208,12 +208,10 @@ class Reading:
             texts = [ast.unparse(row[name]) if name in row else "None if left out" for row in rows]
             if not any(text.startswith("None") or text.endswith("else None") for text in texts):
                 self.uses[name].add(Use.GRADIENT)
-            elif all(text == "None" for text in texts):
-                self.uses[name].add(Use.UNGIVEN)
         said = {node.value for node in nodes if isinstance(node, ast.Constant)}.intersection(names)
         if said and not any(isinstance(value, ast.Tuple) for value in results):
             for name in {*names} - said:
-                self.uses[name] |= {Use.UNGIVEN, Use.LEFT_OUT}
+                self.uses[name].add(Use.LEFT_OUT)
 
 
 # -- parts of a tree -------------------------------------------------------------------------------
