@@ -49,6 +49,8 @@ def conjugate(x: Any) -> Any:
     >>> conjugate(1 + 2j), conjugate(3.0)
     (np.complex128(1-2j), 3.0)
     """
+    if x.__class__ is np.ndarray and x.dtype.kind == "f":  # as most often
+        return x
     return np.conj(x) if np.iscomplexobj(x) else x
 
 
@@ -65,7 +67,10 @@ def holds_boxes(value: Any) -> bool:
         value = value.values()
     elif not isinstance(value, (list, tuple)):
         return isinstance(value, Tensor)
-    return any(map(holds_boxes, value))
+    return any(
+        isinstance(item, Tensor) or (isinstance(item, (list, tuple, dict)) and holds_boxes(item))
+        for item in value
+    )
 
 
 def may_be_derived(x: Any) -> bool:

@@ -114,8 +114,9 @@ class Primitive:
         return _written_by(backward, primitive_vjps.get(self))
 
     def _forward(self, ctx: Any, *args: Any, **kwargs: Any) -> Any:
-        out = self.fun(*_mapped(_array, args), **map_leaves(_array, kwargs))
-        ctx.kwargs, ctx.structure = kwargs, None
+        if kwargs:
+            ctx.kwargs = kwargs
+        out = self.fun(*map(_array, args), **{k: _array(value) for k, value in kwargs.items()})
         if isinstance(out, (list, tuple, dict)):
             found, ctx.structure = flatten(out)
             out = unflatten(ctx.structure, [pb.asarray(np.asarray(leaf)) for leaf in found])
@@ -127,18 +128,23 @@ class Primitive:
 
     def _saved(self, ctx: Any) -> tuple[Any, Sequence[Any], dict[str, Any]]:
         """Return the result and the arguments as rules get them."""
-        saved = _mapped(_for_rule, ctx.saved_variables)
-        count = len(saved) - (1 if ctx.structure is None else ctx.structure.size)
-        out = unflatten(ctx.structure, saved[count:])
-        return out, saved[:count], map_leaves(_for_rule, ctx.kwargs)
+        saved = list(map(_for_rule, ctx.saved_variables))
+        if not vars(ctx):  # most often: one result, and no argument by name
+            return saved.pop(), saved, {}
+        structure = getattr(ctx, "structure", None)
+        count = len(saved) - (1 if structure is None else structure.size)
+        out = unflatten(structure, saved[count:])
+        return out, saved[:count], map_leaves(_for_rule, getattr(ctx, "kwargs", {}))
 
     def _backward(self, ctx: Any, g: Any) -> Any:
         out, args, kwargs = self._saved(ctx)
-        wanted = [i for i in range(len(args)) if ctx.needs_input_grad[i]]
+        flags = zip(args, ctx.needs_input_grad, strict=False)
+        wanted = [i for i, (_, is_needed) in enumerate(flags) if is_needed]
         pull = _rule_of(self, "VJP", primitive_vjps, wanted)(wanted, out, args, kwargs)
         # Gradients of complex numbers are the conjugates of pullback's.
-        parts = g if isinstance(g, tuple) else (g,)
-        cotangent = unflatten(ctx.structure, [conjugate(_for_rule(part)) for part in parts])
+        cotangent = map_leaves(_conjugate_for_rule, g)
+        if isinstance(g, tuple):
+            cotangent = unflatten(ctx.structure, cotangent)
         gradients: list[Any] = [None] * (len(args) + len(kwargs))
         for i, gradient in zip(wanted, pull(cotangent), strict=True):
             gradients[i] = map_leaves(conjugate, gradient)
@@ -354,25 +360,27 @@ def _written_by(rule: Function, source: Any) -> Function:
     return rule
 
 
-def _mapped(convert: Function, values: Iterable[Any]) -> list[Any]:
-    return [
-        map_leaves(convert, value) if isinstance(value, (list, tuple, dict)) else convert(value)
-        for value in values
-    ]
-
-
 def _array(value: Any) -> Any:
-    return value.numpy()[()] if isinstance(value, Tensor) else value
+    if isinstance(value, Tensor):
+        return value.numpy()[()]
+    return map_leaves(_array, value) if isinstance(value, (list, tuple, dict)) else value
 
 
 def _for_rule(value: Any) -> Any:
     """Return an array for a tensor; one with NumPy's methods where it is derived again."""
     if not isinstance(value, Tensor):
-        return value
-    if isinstance(library_of(value.data_array()), WrappingLibrary):
+        return map_leaves(_for_rule, value) if isinstance(value, (list, tuple, dict)) else value
+    array = value.data_array()
+    is_wrapped = array.__class__ is not np.ndarray and isinstance(
+        library_of(array), WrappingLibrary
+    )
+    if is_wrapped or (value.requires_grad and pb.is_grad_enabled()):
         return in_class(value, NumPyTensor)
-    recorded = value.requires_grad and pb.is_grad_enabled()
-    return in_class(value, NumPyTensor) if recorded else value.detach().numpy()[()]
+    return array[()]
+
+
+def _conjugate_for_rule(value: Any) -> Any:
+    return conjugate(_for_rule(value))
 
 
 def _rule_of(fun: Primitive, kind: str, rules: dict[Any, Function], argnums: Any) -> Function:

@@ -76,7 +76,7 @@ class Named(Mapping[str, Any]):
         )
 
     def __iter__(self) -> Iterator[Any]:
-        return (self._at(i) for i in range(len(self)))
+        return iter(self._values)
 
     def __len__(self) -> int:
         return len(self._names)
