@@ -9,6 +9,7 @@ makes the context, calls the rule and takes each gradient in straight lines; all
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable, Sequence
 from inspect import Parameter
 from sys import getrefcount
@@ -18,14 +19,13 @@ from pullback.arrays import is_array
 from pullback.core.custom import pytree as tree
 from pullback.core.custom.context import BACKWARD_CONTEXT, Context, backward_context
 from pullback.core.custom.gradients import read_gradients
-from pullback.core.custom.memory import lent_to_rule, own, own_gradient
+from pullback.core.custom.memory import lent_to_rule, own
 from pullback.core.function.codegen import Written, expand, register, tupled
 from pullback.core.function.record import NodeOperation, new_node
 from pullback.core.graph.modes import STATE, with_grad
 from pullback.core.graph.node import CustomNode, Node, WideNode, zeros_for
 from pullback.core.tensor.ownership import SOLE
 from pullback.core.tensor.tensor import RULES, Tensor, borrowed, box
-from pullback.core.tensor.versions import BORROWED
 from pullback.errors import (
     ArgumentTypeError,
     GraphError,
@@ -186,7 +186,7 @@ def differentiate(node: CustomNode, g: Any, wanted: Any, recorded: bool) -> Sequ
             "hint: give it a backward, or detach() the result."
         )
     ctx = backward_context(node, wanted, recorded and not op.once)
-    grads = _output_grads(ctx, node, g)
+    grads = output_grads(ctx, node, g)
     if op.once and recorded:
         return _differentiate_once(ctx, node, grads, wanted)
     result = _call_rule(op, ctx, grads)
@@ -260,7 +260,7 @@ def check_rule_call(op: Any, error: TypeError, count: int) -> None:
     raise ArgumentTypeError(compose(op.name, required, came, hint=hint)) from None
 
 
-def _output_grads(ctx: Context, node: CustomNode, g: Any) -> list[Any]:
+def output_grads(ctx: Context, node: CustomNode, g: Any) -> list[Any]:
     """Return one gradient an output, as backward is given them."""
     metas = node.metas
     raw = [g] if len(metas) == 1 else g
@@ -305,14 +305,4 @@ class OncePoison(NodeOperation):
         )
 
 
-register(
-    BORROWED=BORROWED,
-    MISSING=object(),
-    check_rule_call=check_rule_call,
-    differentiate=differentiate,
-    lent_to_rule=lent_to_rule,
-    own=own,
-    own_gradient=own_gradient,
-    output_grads=_output_grads,
-    read_gradients=read_gradients,
-)
+register(sys.modules[__name__], MISSING=object(), read_gradients=read_gradients)

@@ -28,6 +28,7 @@ from __future__ import annotations
 
 import inspect
 import itertools
+import sys
 import weakref
 from collections.abc import Sequence
 from sys import getrefcount
@@ -35,35 +36,20 @@ from types import FunctionType
 from typing import Any
 
 from pullback.arrays import INTERCEPTING, NUMPY, carries_gradient, refuse_gradient
-from pullback.core.custom import pytree as tree
-from pullback.core.custom.call import (
-    BARE,
-    Call,
-    as_result,
-    describe,
-    hint_at_tensors,
-    new_results,
-    ordinary,
-    own_results,
-)
+from pullback.core.custom import call, context, memory, pytree as tree
 from pullback.core.custom.context import (
     FORWARD_CONTEXT,
     Context,
-    items_of,
-    kept_attributes,
     saved_by,
 )
-from pullback.core.custom.memory import count_together
 from pullback.core.custom.saved_variables import COUNTER, MANY, POSITION, STRIDE
 from pullback.core.custom.signature import Signature
 from pullback.core.function.call_codegen import UP_TO_DATE, filled, levels_of_edges
 from pullback.core.function.codegen import Written, compiled, expand, register, tupled
 from pullback.core.graph.locks import fork_safe_locks
 from pullback.core.graph.modes import STATE, Mode
-from pullback.core.graph.node import NO_TENSOR, UNKNOWN, UNTRACKED, CustomNode
-from pullback.core.tensor.ownership import SOLE
-from pullback.core.tensor.tensor import Tensor, class_for_arrays
-from pullback.core.tensor.versions import EPOCH
+from pullback.core.graph.node import UNKNOWN
+from pullback.core.tensor.tensor import Tensor
 from pullback.errors import GraphError, UntrackedTensorWarning, warn_user
 
 _KINDS = inspect.Parameter
@@ -118,7 +104,7 @@ def _know_weakly(op: Any, uses: dict[str, Any], key: str) -> None:
 _learning = fork_safe_locks(1)
 
 
-def _learned(op: Any, ctx: Context, detached: Any, outs: Any, hooks: Any) -> tuple[list[Any], Any]:
+def learned(op: Any, ctx: Context, detached: Any, outs: Any, hooks: Any) -> tuple[list[Any], Any]:
     """Take what forward saved out of its context, and write the lines again for such values.
 
     That is done once: an operation mostly saves the same of its inputs.
@@ -424,7 +410,7 @@ class _Writer:
 
 
 # -- what the written function uses ----------------------------------------------------------------
-def _leaves(op: Any, arguments: Any, values: Sequence[Any]) -> tuple[Any, Sequence[Any], Any]:
+def leaves(op: Any, arguments: Any, values: Sequence[Any]) -> tuple[Any, Sequence[Any], Any]:
     """Return the names of arguments, what to look at, and what is known of it."""
     flat = values
     if op.traverse:
@@ -434,11 +420,12 @@ def _leaves(op: Any, arguments: Any, values: Sequence[Any]) -> tuple[Any, Sequen
     return arguments, flat, known if len(known) == len(flat) else (UNKNOWN,) * len(flat)
 
 
-def _joined_class(a: Tensor, cls: type[Tensor]) -> type[Tensor]:
+def joined_class(a: Tensor, cls: type[Tensor]) -> type[Tensor]:
+    """Return the class of the results of `a` and of arguments whose results have class `cls`."""
     return a.__class__ if issubclass(a.__class__, cls) else cls
 
 
-def _examine(op: Any, arguments: Any, values: Sequence[Any], value: Any, mode: Mode) -> None:
+def examine(op: Any, arguments: Any, values: Sequence[Any], value: Any, mode: Mode) -> None:
     """Refuse, or warn of, an argument that is no tensor whose gradient would be lost."""
     if isinstance(value, _CONTAINERS) and (op.traverse or not mode.grad):
         return
@@ -464,31 +451,12 @@ def _name_of(value: Any, arguments: Any, values: Sequence[Any]) -> str:
 
 
 register(
-    BARE=BARE,
-    Call=Call,
-    CustomNode=CustomNode,
-    EPOCH=EPOCH,
+    call,
+    context,
+    memory,
+    sys.modules[__name__],
     INTERCEPTING=INTERCEPTING,
     KNOWN=_KNOWN,
-    NO_TENSOR=NO_TENSOR,
-    class_for_arrays=class_for_arrays,
-    SOLE=SOLE,
-    UNTRACKED=UNTRACKED,
-    as_result=as_result,
-    count_together=count_together,
-    describe=describe,
-    examine=_examine,
-    hint_at_tensors=hint_at_tensors,
-    new_results=new_results,
-    own_results=own_results,
-    items_of=items_of,
-    joined_class=_joined_class,
-    kept_attributes=kept_attributes,
-    learned=_learned,
-    leaves=_leaves,
-    list=list,
-    ordinary=ordinary,
     references=getrefcount,
     set_mode=STATE.set,
-    zip=zip,
 )

@@ -9,6 +9,7 @@ cycle.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from sys import getrefcount
 from typing import TYPE_CHECKING, Any
@@ -268,7 +269,7 @@ $ctx._pass = {run}
 if $attributes is not None:
     $ctx.__dict__ = $attributes
 """
-register(Context=Context, NO_PASS=NO_PASS)
+register(sys.modules[__name__])
 
 
 _parts = {name: name for name in ("op", "arguments", "edges")}

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 import keyword
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -262,5 +263,5 @@ def _filling(slots: Sequence[str]) -> list[str]:
     )
 
 
-register(SavedArray=SavedArray, SavedContainer=SavedContainer, new=object.__new__)
+register(sys.modules[__name__], new=object.__new__)
 saved_names = _SavedClasses()

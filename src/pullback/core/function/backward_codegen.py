@@ -17,6 +17,7 @@ itself is recorded. That of ``exp``, whose rule is ``lambda g, out: g * out``:
 from __future__ import annotations
 
 import copy
+import sys
 from collections.abc import Callable, Sequence
 from operator import attrgetter
 from typing import Any, NoReturn
@@ -108,7 +109,7 @@ def {name}_backward(node, g, wanted, recorded):
     {grads}
 """
 
-# The rules run on arrays, or on what `_prepared` makes of the record where these are not NumPy's.
+# The rules run on arrays, or on what `prepared` makes of the record where these are not NumPy's.
 _PREPARED = """
 if (
     recorded
@@ -195,8 +196,8 @@ def _returned(op: Primitive, edges: list[str]) -> list[str]:
         wanted = f"{edge} is not None and (wanted is None or {edge} in wanted)"
         lines.append(f"    {call} if {wanted} else None,")
     summed = "$unbroadcast_all($grads, node.shapes, $xp)"
-    fitted = f"$grads if node.shapes is None else {summed}" if op.broadcasts else "$grads"
-    return [*lines, ")", f"return {fitted}"]
+    result = f"$grads if node.shapes is None else {summed}" if op.broadcasts else "$grads"
+    return [*lines, ")", f"return {result}"]
 
 
 def _call(op: Primitive, i: int) -> str:
@@ -216,7 +217,7 @@ def _arguments(op: Primitive, rule: Any) -> str:
 
 
 # -- what the written function uses ----------------------------------------------------------------
-def _prepared(op: Primitive, node: Node, g: Any, recorded: bool) -> tuple[Any, Any, Any]:
+def prepared(op: Primitive, node: Node, g: Any, recorded: bool) -> tuple[Any, Any, Any]:
     """Return gradient, record and namespace for a backward that is not on plain NumPy arrays."""
     if node.released:  # by a pass within this one
         raise node.released_error()
@@ -279,7 +280,7 @@ def _as_tensors(op: Primitive, node: Node, record: tuple[Any, ...]) -> tuple[Any
     return tuple(slots)
 
 
-def _only_wanted(edges: Sequence[Any], gradients: Sequence[Any], wanted: Any) -> list[Any]:
+def only_wanted(edges: Sequence[Any], gradients: Sequence[Any], wanted: Any) -> list[Any]:
     """Return the gradients of the inputs that have an edge that is wanted, None for the others."""
     return [
         None if edge is None or (wanted is not None and edge not in wanted) else r
@@ -287,7 +288,8 @@ def _only_wanted(edges: Sequence[Any], gradients: Sequence[Any], wanted: Any) ->
     ]
 
 
-def _missing_rule(op: Primitive, i: int) -> NoReturn:
+def missing_rule(op: Primitive, i: int) -> NoReturn:
+    """Raise: an input that has no rule is asked for its gradient."""
     raise MissingRuleError(
         compose(
             op.name,
@@ -309,31 +311,28 @@ def unbroadcast(g: Any, shape: tuple[int, ...], xp: Any) -> Any:
     return g if g.shape == shape else xp.reshape(g, shape)
 
 
-def _fitted(g: Any, shape: tuple[int, ...], xp: Any) -> Any:
+def fitted(g: Any, shape: tuple[int, ...], xp: Any) -> Any:
+    """Return a gradient, or None, summed down to a shape."""
     return g if g is None or g.shape == shape else unbroadcast(g, shape, xp)
 
 
-def _unbroadcast_all(grads: Sequence[Any], shapes: Sequence[Any], xp: Any) -> list[Any]:
-    return [_fitted(r, shape, xp) for r, shape in zip(grads, shapes, strict=True)]
+def unbroadcast_all(grads: Sequence[Any], shapes: Sequence[Any], xp: Any) -> list[Any]:
+    """Return gradients summed down to shapes."""
+    return [fitted(r, shape, xp) for r, shape in zip(grads, shapes, strict=True)]
 
 
-def _conjugate(g: Any, xp: Any) -> Any:
+def conjugate(g: Any, xp: Any) -> Any:
     """Return the conjugate of a gradient, of each of several, None for none."""
     if isinstance(g, (tuple, list)):
-        return [_conjugate(part, xp) for part in g]
+        return [conjugate(part, xp) for part in g]
     if g is None:
         return None
     return xp.conj(g) if xp is TENSOR_XP else as_array(xp.conj(g))
 
 
 register(
+    sys.modules[__name__],
     ARRAYS=frozenset((_ndarray, type(None), int, float, bool, complex)),
-    conjugate=_conjugate,
-    fitted=_fitted,
-    missing_rule=_missing_rule,
     numpy=NUMPY.xp,
-    only_wanted=_only_wanted,
-    prepared=_prepared,
     stale=stale,
-    unbroadcast_all=_unbroadcast_all,
 )

@@ -28,6 +28,7 @@ from types import FunctionType
 from typing import Any
 
 from pullback.arrays import NUMPY, DType
+from pullback.core.function import dispatch, inplace, record
 from pullback.core.function.codegen import (
     Written,
     expand,
@@ -36,44 +37,12 @@ from pullback.core.function.codegen import (
     register,
     tupled,
 )
-from pullback.core.function.dispatch import (
-    UNFIT,
-    box_beside,
-    kernel_of,
-    merge_axis_args,
-    own_word,
-    plain_settings,
-    unlike_pytorch,
-)
-from pullback.core.function.inplace import apply_inplace, standard_kernel, write_unrecorded
+from pullback.core.function.dispatch import own_word
+from pullback.core.function.inplace import standard_kernel
 from pullback.core.function.primitive import Primitive
-from pullback.core.function.record import (
-    apply,
-    apply_operator,
-    apply_out,
-    attach,
-    shows_memory,
-)
-from pullback.core.graph.modes import FORWARD, INFERENCE, NO_GRAD, RECORD, STATE, UNRECORDED
-from pullback.core.graph.node import (
-    FILL,
-    ITEMS,
-    MultiNode,
-    Output,
-    SmallNode,
-    WideNode,
-    levels_of,
-    meta_of,
-    next_seq,
-)
-from pullback.core.tensor.tensor import TENSOR_CLASSES, Tensor, as_array, box
-from pullback.core.tensor.versions import ITSELF, counter_of
-from pullback.core.tensor.views import NO_GRAD_VIEW, ONE_OF_MANY, TRACKED, link, refresh
-
-# What settings are made of; a number of NumPy's own would widen the dtype of the result.
-_PLAIN = frozenset(
-    (type(None), bool, int, float, complex, str, tuple, list, slice, type(...), DType)
-)
+from pullback.core.graph.modes import STATE
+from pullback.core.graph.node import FILL, ITEMS
+from pullback.core.tensor.tensor import TENSOR_CLASSES, as_array
 
 
 class _Interned(dict[Any, Any]):
@@ -86,41 +55,19 @@ class _Interned(dict[Any, Any]):
         return shape
 
 
-_OWNED: tuple[Any, ...]
-_OWNED = (MultiNode, Output, SmallNode, Tensor, WideNode, apply, apply_inplace, apply_operator)
-_OWNED += (
-    apply_out,
-    attach,
-    box,
-    box_beside,
-    counter_of,
-    merge_axis_args,
-    isinstance,
-    kernel_of,
-    levels_of,
-    link,
-    meta_of,
-)
-_OWNED += (plain_settings, shows_memory, refresh, unlike_pytorch, write_unrecorded)
+# What settings are made of; a number of NumPy's own would widen the dtype of the result.
+_PLAIN = (type(None), bool, int, float, complex, str, tuple, list, slice, type(...), DType)
+
 register(
-    **{each.__name__: each for each in _OWNED},
+    dispatch,
+    inplace,
+    record,
     CLASSES=TENSOR_CLASSES,
-    FORWARD=FORWARD,
-    INFERENCE=INFERENCE,
-    ITSELF=ITSELF,
-    NO_GRAD=NO_GRAD,
-    NO_GRAD_VIEW=NO_GRAD_VIEW,
-    ONE_OF_MANY=ONE_OF_MANY,
-    PLAIN=_PLAIN,
-    RECORD=RECORD,
+    PLAIN=frozenset(_PLAIN),
     SHAPES=_Interned(),
-    TRACKED=TRACKED,
-    UNFIT=UNFIT,
-    UNRECORDED=UNRECORDED,
     asarray=NUMPY.xp.asarray,
     mode_of=STATE.get,
     ndarray=NUMPY.array_types[0],
-    next_seq=next_seq,
     number=NUMPY.xp.generic,  # what NumPy gives for 0 dimensions
     snapshot=NUMPY.snapshot,
     tidy=as_array,
@@ -483,8 +430,8 @@ class _Writer:
         """Return the lines that record a call some of whose arguments are tracked."""
         levels = "$levels_of($edges)" if self.op.variadic else levels_of_edges(edges)
         node = indented(self._node(edges, saved, levels, self._shapes()))
-        record, forward = (f"if $mode is ${m} and {tracked}:" for m in ("RECORD", "FORWARD"))
-        return [record, *node, f"el{forward}", f"    return {self.apply}"]
+        recording, forward = (f"if $mode is ${m} and {tracked}:" for m in ("RECORD", "FORWARD"))
+        return [recording, *node, f"el{forward}", f"    return {self.apply}"]
 
     def _one_of_any_kind(self, x: str) -> list[str]:
         own = (
@@ -599,9 +546,9 @@ class _Writer:
         """Return the lines that make the node."""
         items = [*edges, *saved]
         count = "$len($edges)" if self.op.variadic else str(len(edges))
-        record = [f"$n.record = {tupled(items)}"]
+        slots = [f"$n.record = {tupled(items)}"]
         if self.op.is_small:
-            record = [f"$n.{i} = {e}" for i, e in zip(ITEMS, items, strict=False)]
+            slots = [f"$n.{i} = {e}" for i, e in zip(ITEMS, items, strict=False)]
         return expand(
             _NODE,
             edges=tupled(edges),
@@ -609,7 +556,7 @@ class _Writer:
             settings=self.settings,
             kind="SmallNode" if self.op.is_small else "WideNode",
             filled=filled("$n", "$op", count, levels, shapes),
-            record=record,
+            record=slots,
             # The node counts the changes of its result; those of a view count for its base.
             counter=[] if self.op.view else ["$t._counter = $n"],
         )

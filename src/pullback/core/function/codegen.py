@@ -1,14 +1,15 @@
 r"""Python source that the library writes: templates, the names in them, late compiling.
 
 Owns how the call and the backward of an operation become functions: the notation of templates, the
-one table of the names that written source uses, compiling at the first call, and the place in
-`linecache` by which tracebacks and `pullback.source` show it. A function has its name, signature,
-module and identity from the start, and gets the code that was written for it when it is first
-called. Must not know what is written.
+names that written source uses, compiling at the first call, and the place in `linecache` by which
+tracebacks and `pullback.source` show it. A function has its name, signature, module and identity
+from the start, and gets the code that was written for it when it is first called. Must not know
+what is written.
 
 A template is Python with two kinds of holes. ``{part}`` is filled in: a text, or lines, which
-stand alone and get the indentation of the hole. ``$name`` is a name of the library's own, global
-or local; it is printed as it is, or with underscores where a parameter has that name:
+stand alone and get the indentation of the hole. ``$name`` is a name of the library's own: a
+local one, or what core or Python has by that name (`register`). It is printed as it is, or with
+underscores where a parameter has that name:
 
 >>> lines = expand("if {x}._base is not None:\n    {then}", x="weight", then=["$sync(weight)"])
 >>> Written("scaled", ["def scaled(weight, sync):", *lines], ["weight", "sync"]).source
@@ -24,21 +25,31 @@ import itertools
 import linecache
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from types import CodeType, FunctionType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any
+
+from pullback.core.graph import modes, node
+from pullback.core.tensor import ownership, tensor, versions, views
 
 # What generated functions call themselves a part of; their frames count as the library's.
 _MODULE = "pullback.generated"
 _OWN = re.compile(r"\$(\w+)")
 
 # The global names of written source.
-NAMES: dict[str, Any] = {"len": len, "range": range, "tuple": tuple}
+NAMES: dict[str, Any] = {**vars(builtins)}
 
 
-def register(**names: Any) -> None:
-    """Let written source use names; each stands for one thing everywhere."""
-    assert NAMES.keys().isdisjoint(names)
-    NAMES.update(names)
+def register(*modules: ModuleType, **names: Any) -> None:
+    """Let written source use what modules define, and names beside; each stands for one thing."""
+    for module in modules:
+        for name, value in vars(module).items():
+            if name[0] != "_" and getattr(value, "__module__", module.__name__) == module.__name__:
+                names[name] = value
+    for name, value in names.items():
+        assert NAMES.setdefault(name, value) is value, name
+
+
+register(modes, node, ownership, tensor, versions, views)
 
 
 def expand(template: str, **parts: str | Sequence[str]) -> list[str]:
