@@ -146,7 +146,7 @@ class Pass:
                 continue
             if watched:
                 grads: Any = self._watched(node, g, observer)
-            elif op.adds_into is not None and self._add_part(node, g):
+            elif op.add_part is not None and self._add_part(node, g):
                 grads = ()
             else:
                 grads = op.differentiate(node, g, wanted, recorded)
@@ -178,7 +178,7 @@ class Pass:
                 return False
             if target not in self.owned:
                 buffer = buffer.copy()
-        self.buffers[target] = node.op.adds_into(node, buffer, g)
+        self.buffers[target] = node.op.add_part(node, buffer, g)
         self.owned.add(target)
         return True
 

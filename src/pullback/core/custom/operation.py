@@ -26,7 +26,7 @@ class CustomOp:
     """One user-defined operation: call it like its forward, less ctx."""
 
     takes_none = True  # backward is called with zeros then
-    adds_into = None
+    add_part = None
     surrogate_reason = ""  # why the rule's gradient is meant to differ from the derivative
     if TYPE_CHECKING:  # each instance's class has its own
 

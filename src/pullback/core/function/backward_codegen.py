@@ -55,8 +55,8 @@ def prepare(op: Primitive) -> None:
 
     op.differentiate = first_call
     op.release = _releaser(op)
-    if op.part_rule is not None:
-        op.adds_into = _part_adder(op)
+    if op.adds_into is not None:
+        op.add_part = _part_adder(op)
 
 
 def _releaser(op: Primitive) -> Callable[[Node], None]:
@@ -70,7 +70,7 @@ def _releaser(op: Primitive) -> Callable[[Node], None]:
 
 def _part_adder(op: Primitive) -> Callable[[Node, Any, Any], Any]:
     """Return what adds a gradient into the buffer of the array that a part was read of."""
-    rule: Any = op.part_rule
+    rule: Any = op.adds_into
     shape_of = attrgetter(ITEMS[1 + op.layout[f"{op.inputs[0]}_shape"]])
     arguments = [attrgetter(ITEMS[1 + op.layout[name]]) for name in parameters(rule)[2:]]
 

@@ -294,7 +294,7 @@ class NodeOperation:
     """
 
     takes_none = False
-    adds_into = None
+    add_part = None
     release = staticmethod(release)
 
     def saves_input(self, i: int, record: tuple[Any, ...]) -> bool:
