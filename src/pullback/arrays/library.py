@@ -188,6 +188,10 @@ class Library:
         """Return an array filled with a Python number, sharing memory with nothing."""
         return self.xp.full(shape, value, dtype=self.native(dtype), device=device)
 
+    def full_like(self, a: Array, value: Any) -> Array:
+        """Return an array of a Python number in the shape, dtype and place of `a`."""
+        return self.full(a.shape, value, self.dtype(a), self.native_device(self.device(a)))
+
     def from_numpy(self, array: np.ndarray[Any, Any], device: Any = None) -> Array:
         """Return a NumPy array's values as an array of this library, which may share its memory."""
         return self.xp.asarray(array, device=device)
