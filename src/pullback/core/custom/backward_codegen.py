@@ -271,10 +271,7 @@ def output_grads(ctx: Context, node: CustomNode, g: Any) -> list[Any]:
         box(zeros_for(meta)) if x is None and meta is not None and zeros else borrowed(x)
         for x, meta in zip(raw, metas, strict=True)
     ]
-    if ctx._structure is None:
-        return grads
-    pieces = iter(grads)
-    return [tree.map_leaves(lambda _: next(pieces), item) for item in ctx._structure]
+    return grads if ctx._structure is None else tree.refilled(ctx._structure, grads)
 
 
 def _poisoned(node: CustomNode, grads: list[Any], gradients: Sequence[Any]) -> list[Any]:

@@ -147,10 +147,7 @@ class Call(NamedTuple):
         return library.call(self.op, self.arguments, self.values)
 
     def _run_forward(self, ctx: Context) -> Any:
-        op, detached = self.op, self.detached
-        if op.traverse:
-            pieces = iter(detached)
-            detached = tree.map_leaves(lambda _: next(pieces), list(self.values))
+        op, detached = self.op, self.arguments.in_containers(self.detached)
         positional, keywords = op.signature.spread(self.arguments, detached)
         try:
             if op.setup_context is None:

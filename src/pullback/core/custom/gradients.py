@@ -56,18 +56,17 @@ def _by_name(
     names, groups = arguments.names, arguments.groups
     if groups:
         result = _without_groups(op, arguments, result)
-    if arguments.skeleton is not None:
-        needed = [flag or None for flag in arguments.fold([t is not None for t in needed])]
     gradients = []
     missing = None
     used = 0
-    for name, target in zip(names, needed, strict=True):
+    flags = arguments.fold([target is not None for target in needed])
+    for name, is_needed in zip(names, flags, strict=True):
         if name in result:
             used += 1
             gradients.append(result[name])
         else:
             gradients.append(None)
-            if target is not None:
+            if is_needed:
                 missing = name
     if used != len(result):
         unknown = next((k for k in result if k not in names), None)
@@ -124,8 +123,6 @@ def _unknown_name(op: Any, unknown: Any, names: Sequence[str]) -> GradientError:
 
 def _of_tensors(node: CustomNode) -> list[int]:
     """Return which arguments are, or hold, tensors."""
-    if node.arguments.skeleton is None:
-        return [i for i, meta in enumerate(node.input_metas) if meta is not NO_TENSOR]
     flags = node.arguments.fold([meta is not NO_TENSOR for meta in node.input_metas])
     return [i for i, is_tensor in enumerate(flags) if is_tensor]
 

@@ -43,9 +43,10 @@ class CustomOp:
         name: str,
         forward: Callable[..., Any],
         backward: Callable[..., Any] | None,
-        *,
         setup_context: Callable[..., Any] | None = None,
         traverse: bool = False,
+        jvp: Callable[..., Any] | None = None,
+        vmap: Callable[..., Any] | None = None,
     ) -> None:
         self.name = name
         self.node_name = f"{name}Backward"
@@ -71,6 +72,10 @@ class CustomOp:
         self.once = False
         if backward is not None:
             self.set_backward(backward)
+        if jvp is not None:
+            self.set_jvp(jvp)
+        if vmap is not None:
+            self.set_vmap(vmap)
 
     def __copy__(self) -> Any:
         """Return the operation itself, as functions are copied."""
@@ -86,8 +91,9 @@ class CustomOp:
         result = sys.modules.get(getattr(self, "__module__", ""), None)
         if name is not None and getattr(result, name, None) is self:
             return str(name)
-        parts = (self.setup_context, self.name, self.forward, self.given_rule, self.traverse)
-        return _unpickled, (*parts, self.given_jvp, self.given_vmap)
+        parts = (self.name, self.forward, self.given_rule, self.setup_context, self.traverse)
+        state = {"surrogate_reason": self.surrogate_reason}
+        return type(self).__base__, (*parts, self.given_jvp, self.given_vmap), state
 
     @property
     def given_vmap(self) -> Callable[..., Any] | None:
@@ -144,23 +150,3 @@ class CustomOp:
         """Drop what a node saved; its edges stay."""
         node.released = True
         node.saved = ()
-
-
-def _unpickled(
-    setup_context: Any,
-    name: str,
-    forward: Any,
-    backward: Any,
-    traverse: bool,
-    jvp: Any = None,
-    vmap: Any = None,
-) -> CustomOp:
-    """Return an unpickled operation."""
-    result: CustomOp = CustomOp(
-        name, forward, backward, setup_context=setup_context, traverse=traverse
-    )
-    if jvp is not None:
-        result.set_jvp(jvp)
-    if vmap is not None:
-        result.set_vmap(vmap)
-    return result

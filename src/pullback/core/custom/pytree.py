@@ -67,6 +67,12 @@ def map_leaves(fn: Callable[[Any], Any], value: Any) -> Any:
     return rebuild(value, [map_leaves(fn, item) for _, item in items])
 
 
+def refilled(likes: Sequence[Any], values: Sequence[Any]) -> list[Any]:
+    """Return the same structures with other values for what is no container, in order."""
+    left = iter(values)
+    return [map_leaves(lambda _: next(left), like) for like in likes]
+
+
 class Structure:
     """The containers that leaves stood in, as `flatten` found them; None stands for no container.
 
