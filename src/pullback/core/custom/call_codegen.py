@@ -37,11 +37,7 @@ from typing import Any
 
 from pullback.arrays import INTERCEPTING, NUMPY, carries_gradient, refuse_gradient
 from pullback.core.custom import call, context, memory, pytree as tree
-from pullback.core.custom.context import (
-    FORWARD_CONTEXT,
-    Context,
-    saved_by,
-)
+from pullback.core.custom.context import FORWARD_CONTEXT, Context, saved_by
 from pullback.core.custom.saved_variables import COUNTER, MANY, POSITION, STRIDE
 from pullback.core.custom.signature import Signature
 from pullback.core.function.call_codegen import UP_TO_DATE, filled, levels_of_edges

@@ -34,13 +34,7 @@ from pullback.core.tensor.ownership import IN_SLOT
 from pullback.core.tensor.saved import Packed, stale
 from pullback.core.tensor.tensor import Tensor, box
 from pullback.core.tensor.versions import counter_of, new_counter
-from pullback.errors import (
-    ArgumentTypeError,
-    GraphError,
-    NameNotFoundError,
-    ReleasedError,
-    nearest,
-)
+from pullback.errors import ArgumentTypeError, GraphError, NameNotFoundError, ReleasedError, nearest
 
 
 class Context:

@@ -24,13 +24,7 @@ from pullback.core.function.dispatch import (
 )
 from pullback.core.function.namespace import CORE_OPS
 from pullback.core.function.primitive import Primitive
-from pullback.core.function.record import (
-    NodeOperation,
-    apply,
-    new_node,
-    record,
-    warn_of_lost,
-)
+from pullback.core.function.record import NodeOperation, apply, new_node, record, warn_of_lost
 from pullback.core.graph.modes import MAKING, STATE
 from pullback.core.graph.node import AccumulateGrad, Node, WideNode, belongs_to_transform
 from pullback.core.tensor.ownership import is_held_once, is_unshared

@@ -29,24 +29,13 @@ from pullback.arrays import (
     varies,
 )
 from pullback.core.graph.modes import MAKING, STATE
-from pullback.core.graph.node import (
-    AccumulateGrad,
-    Node,
-    Output,
-    RemovableHandle,
-    add_hook,
-)
+from pullback.core.graph.node import AccumulateGrad, Node, Output, RemovableHandle, add_hook
 from pullback.core.tensor import printing
 from pullback.core.tensor.endings import CALLS, refuse_as_setting, warn_of_end, warn_of_scipy
 from pullback.core.tensor.methods import Methods
 from pullback.core.tensor.versions import BORROWED, is_borrowed, shared_counter, version_of
 from pullback.core.tensor.views import array_for_reading, graph_is_lost, refresh
-from pullback.errors import (
-    ArgumentTypeError,
-    DTypeError,
-    GraphError,
-    ShapeError,
-)
+from pullback.errors import ArgumentTypeError, DTypeError, GraphError, ShapeError
 
 _ndarray = NUMPY.array_types[0]
 
