@@ -18,7 +18,7 @@ import operator
 import textwrap
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from types import MappingProxyType
+from types import MappingProxyType, SimpleNamespace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pullback.arrays import NUMPY, Library, dtype_of, library_of
@@ -34,13 +34,8 @@ class Extra:
     """What few nodes have: hooks, a retained gradient, metadata, where they were recorded."""
 
     __slots__ = (
-        "detached",
-        "metadata",
-        "posthooks",
-        "prehooks",
-        "retained",
-        "tensor_hooks",
-        "tracks_base",
+        *("detached", "metadata", "posthooks", "prehooks", "retained"),
+        *("tensor_hooks", "tracks_base"),
     )
 
     def __init__(self) -> None:
@@ -91,48 +86,28 @@ def add_hook(owner: str, hooks: dict[int, Callable[..., Any]], hook: Any) -> Rem
 class Node:
     """One recorded operation.
 
-    ===========  ==============================================================================
-    slot         holds
-    ===========  ==============================================================================
-    op           the operation; has ``node_name``, ``differentiate`` and ``takes_none``
-    seq          the order of creation
-    count        how many edges there are, one an input
-    released     whether a backward pass that did not retain the graph has run through the node
-    version      how often the node's result was changed in place, see core/tensor/versions.py
-    shapes       the inputs' shapes where broadcasting must be undone, else None
-    extra        what few nodes have, see `Extra`, else None
-    levels       the levels that the result depends on, one bit each: bit 0 for a user's leaves, bit
-                 n for those of a transform at level n, see transforms/levels.py
-    ===========  ==============================================================================
-
-    Besides, a node has its *record*: the edges; then what the operation saved, as it lays it out
-    (`Primitive.layout`); then, for each array that may be saved, its version counter and version,
-    or None twice. A user's operation has what it saved apart, see `CustomNode`. `SmallNode` keeps
-    the record in slots and `WideNode` in a tuple: every object that Python's garbage collector
-    tracks costs as much as several instructions.
+    Besides its slots a node has its *record*: the edges; then what the operation saved, as it lays
+    it out (`Primitive.layout`); then, for each array that may be saved, its version counter and
+    version, or None twice. A user's operation has what it saved apart, see `CustomNode`.
+    `SmallNode` keeps the record in slots and `WideNode` in a tuple: every object that Python's
+    garbage collector tracks costs as much as several instructions.
     """
 
+    op: Any  # the operation; has ``node_name``, ``differentiate`` and ``takes_none``
+    seq: int  # the order of creation
+    count: int  # how many edges there are, one an input
+    released: bool  # whether a backward pass that did not retain the graph has run through it
+    version: int  # how often the result was changed in place, see core/tensor/versions.py
+    shapes: tuple[Any, ...] | None  # the inputs' where broadcasting must be undone
+    extra: Extra | None
+    # The levels that the result depends on, one bit each: bit 0 for a user's leaves, bit n for
+    # those of a transform at level n, see transforms/levels.py.
+    levels: int
     __slots__ = (
-        "__weakref__",
-        "count",
-        "extra",
-        "levels",
-        "op",
-        "released",
-        "seq",
-        "shapes",
-        "version",
+        *("__weakref__", "count", "extra", "levels", "op"),
+        *("released", "seq", "shapes", "version"),
     )
     runs = True  # whether backward calls ``op.differentiate``
-
-    op: Any
-    seq: int
-    count: int
-    released: bool
-    version: int
-    shapes: tuple[Any, ...] | None
-    extra: Extra | None
-    levels: int
 
     if TYPE_CHECKING:
 
@@ -401,14 +376,7 @@ class Output(Node):
         return (self.node,)
 
 
-class _Accumulate:
-    """The operation of an `AccumulateGrad` node."""
-
-    node_name = "AccumulateGrad"
-    takes_none = False
-
-
-_ACCUMULATE = _Accumulate()
+_ACCUMULATE = SimpleNamespace(node_name="AccumulateGrad", takes_none=False)
 
 
 class AccumulateGrad(WideNode):

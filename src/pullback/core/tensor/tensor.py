@@ -61,51 +61,30 @@ class Tensor(Methods):
     tensor([2., 4.])
     """
 
-    # slot        holds
-    # _data       the array
-    # _node       its edge target in the graph: None exactly where it requires no grad; for a leaf
-    #             its AccumulateGrad
-    # _counter    what counts the in-place changes of the memory, see versions.py; None as long as
-    #             nobody asked, and in a view, whose base has it
-    # _grad       the accumulated gradient, or None
-    # _base       the tensor whose memory this one shows, None where it is no view
-    # _frozen     of a leaf whose requires_grad was switched off the AccumulateGrad, with its hooks:
-    #             it is the leaf's again when that is switched on; not set before
-    # and only where _base is not None, see views.py:
-    # _outer      the path of the view that it was taken of, None if it was taken of the base
-    # _step, _output, _settings    the operation that took it, the number of the output, settings
-    # _kind       how the view came about
-    # _base_node, _base_data    the base's node and array when this view was last up to date
-    __slots__ = (
-        "__weakref__",
-        "_base",
-        "_base_data",
-        "_base_node",
-        "_counter",
-        "_data",
-        "_frozen",
-        "_grad",
-        "_kind",
-        "_node",
-        "_outer",
-        "_output",
-        "_settings",
-        "_step",
-    )
-
-    _data: Any
+    _data: Any  # the array
+    # Its edge target in the graph: None exactly where it requires no grad; of a leaf its
+    # AccumulateGrad.
     _node: Any
+    # What counts the in-place changes of the memory, see versions.py; None as long as nobody asked,
+    # and in a view, whose base has it.
     _counter: Any
-    _grad: Tensor | None
+    _grad: Tensor | None  # the accumulated gradient
+    _base: Tensor | None  # the tensor whose memory this one shows, None where it is no view
+    # Of a leaf whose requires_grad was switched off the AccumulateGrad, with its hooks: it is the
+    # leaf's again when that is switched on; not set before.
     _frozen: AccumulateGrad | None
-    _base: Tensor | None
-    _outer: Any
-    _step: Any
-    _output: int | None
+    # And only where _base is not None, see views.py:
+    _outer: Any  # the path of the view that it was taken of, None if it was taken of the base
+    _step: Any  # the operation that took it
+    _output: int | None  # the number of the output
     _settings: Any
-    _kind: str
-    _base_node: Any
+    _kind: str  # how the view came about
+    _base_node: Any  # the base's node and array when this view was last up to date
     _base_data: Any
+    __slots__ = (
+        *("__weakref__", "_base", "_base_data", "_base_node", "_counter", "_data", "_frozen"),
+        *("_grad", "_kind", "_node", "_outer", "_output", "_settings", "_step"),
+    )
 
     __hash__ = object.__hash__
     __pandas_priority__ = 5000  # above a DataFrame's 4000: pandas leaves its operators to us
@@ -269,10 +248,7 @@ class Tensor(Methods):
             )
         if value is self:
             raise GraphError("grad: a tensor cannot be its own gradient, got the tensor itself")
-        wanted, came = (
-            (self.shape, self.dtype, self.device),
-            (value.shape, value.dtype, value.device),
-        )
+        wanted, came = ((t.shape, t.dtype, t.device) for t in (self, value))
         if wanted != came or join(map(library_of, (self._data, value._data))) is None:
             raise ShapeError(
                 "grad: the gradient must have its tensor's shape, dtype and device, got\n"
@@ -634,9 +610,7 @@ def new_leaf(
     array: Any, level: int, counter: Any = None, cls: type[Tensor] | None = None
 ) -> Tensor:
     """Return a leaf that requires grad, at a level of a transform; its numbers have a gradient."""
-    tensor = (cls or Tensor)()
-    tensor._data, tensor._counter = array, counter
-    tensor._base = tensor._grad = None
+    tensor = box(array, None, counter, cls or Tensor)
     tensor._node = AccumulateGrad(tensor, level)
     return tensor
 
