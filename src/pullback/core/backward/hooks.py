@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from types import SimpleNamespace
 from typing import Any
 from weakref import ref
 
 from pullback.core.custom.memory import own
 from pullback.core.graph.modes import STATE, with_grad
-from pullback.core.graph.node import Extra, Node
+from pullback.core.graph.node import Extra, Node, RemovableHandle
 from pullback.core.tensor.tensor import Tensor, as_array, borrowed, box, unaliased
 from pullback.errors import ArgumentError, ArgumentTypeError, GradientError, GraphError
 
@@ -140,22 +141,16 @@ def run_posthooks(extra: Extra, grads: Sequence[Any], g: Any) -> Sequence[Any]:
     return grads
 
 
-class MultiHandle:
+class MultiHandle(RemovableHandle):
     """Takes a hook on several tensors away again."""
 
-    def __init__(self, handles: Sequence[Any]) -> None:
+    def __init__(self, handles: Sequence[RemovableHandle]) -> None:
         self.handles = handles
 
     def remove(self) -> None:
         """Remove the hook from every tensor."""
         for handle in self.handles:
             handle.remove()
-
-    def __enter__(self) -> MultiHandle:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self.remove()
 
 
 class _MultiGradHook:
@@ -179,7 +174,9 @@ class _MultiGradHook:
             state = current.notes.get(self)
             if state is None:
                 missing = sum(current.reaches(t()) for t in self.targets)
-                state = current.notes[self] = _Gathered(len(self.targets), missing)
+                grads = [None] * len(self.targets)
+                state = SimpleNamespace(grads=grads, missing=missing, done=False)
+                current.notes[self] = state
                 current.at_end = (*current.at_end, self.finish)
             state.missing -= 1
             state.grads[index] = grad
@@ -194,17 +191,6 @@ class _MultiGradHook:
         if not state.done:
             state.done = True
             self.hook(state.grads)
-
-
-class _Gathered:
-    """The gradients that a group of tensors got in one pass so far."""
-
-    __slots__ = ("done", "grads", "missing")
-
-    def __init__(self, count: int, missing: int) -> None:
-        self.grads: list[Tensor | None] = [None] * count
-        self.missing = missing
-        self.done = False
 
 
 def register_multi_grad_hook(

@@ -27,7 +27,6 @@ Of ``forward(ctx, x)`` they are, in short:
 from __future__ import annotations
 
 import inspect
-import itertools
 import sys
 import weakref
 from collections.abc import Sequence
@@ -41,7 +40,15 @@ from pullback.core.custom.context import FORWARD_CONTEXT, Context, saved_by
 from pullback.core.custom.saved_variables import COUNTER, MANY, POSITION, STRIDE
 from pullback.core.custom.signature import Signature
 from pullback.core.function.call_codegen import UP_TO_DATE, filled, levels_of_edges
-from pullback.core.function.codegen import Written, compiled, expand, register, tupled
+from pullback.core.function.codegen import (
+    Written,
+    compiled,
+    expand,
+    give_defaults,
+    register,
+    tupled,
+    written_parameters,
+)
 from pullback.core.graph.locks import fork_safe_locks
 from pullback.core.graph.modes import STATE, Mode
 from pullback.core.graph.node import UNKNOWN
@@ -61,17 +68,12 @@ def written_call(op: Any) -> FunctionType:
     The class of `op` has it, and is freed by the garbage collector alone: what forward captured
     must not wait for that.
     """
-    signature: Signature = op.signature
     written = _written(op)
     function = written.function()
     _know_weakly(op, function.__globals__, f"{written.prefix}op")
     function.__name__ = op.name
     function.__qualname__ = op.name if op.takes_ctx_by_name else _without_ctx(op)
-    empty = _KINDS.empty
-    keywords = [p for p in signature.parameters if p.kind is _KINDS.KEYWORD_ONLY]
-    positional = [p for p in signature.parameters if p.kind in Signature.POSITIONAL]
-    function.__defaults__ = tuple([p.default for p in positional if p.default is not empty])
-    function.__kwdefaults__ = {p.name: p.default for p in keywords if p.default is not empty}
+    give_defaults(function, op.signature.full)
     return function
 
 
@@ -123,7 +125,7 @@ def learned(op: Any, ctx: Context, detached: Any, outs: Any, hooks: Any) -> tupl
 
 # -- templates -------------------------------------------------------------------------------------
 _CALL = """
-def call({parameters}):
+def call{parameters}:
     $mode, $self = $mode_of(), $op()
     $cls, $same = $Tensor, True
     {look}
@@ -276,7 +278,7 @@ def _written(
     writer = _Writer(op)
     lines = expand(
         _CALL,
-        parameters=", ".join(writer.shown),
+        parameters=written_parameters(signature.full),
         look=writer.looking(),
         run=writer.running(saved, inputs) if writer.records else [f"return {writer.call}.run()"],
     )
@@ -293,7 +295,7 @@ class _Writer:
         self.op, self.parameters = op, op.signature.parameters
         self.count = len(self.parameters)
         self.records = not op.in_loop and self.count > 0
-        self.shown, values, variable = self._read()
+        values, variable = self._read()
         self.args = tupled(values)
         fixed = op.signature.is_fixed
         self.names = "$fixed" if fixed else f"$arguments({', '.join(variable)})"
@@ -307,14 +309,11 @@ class _Writer:
         """Return a tuple of one variable an argument, as written."""
         return tupled([f"{prefix}{i}" for i in range(self.count)])
 
-    def _read(self) -> tuple[list[str], list[str], list[str]]:
-        """Return the parameters as written, the values in order, and the names of variable ones."""
-        shown: list[str] = []
+    def _read(self) -> tuple[list[str], list[str]]:
+        """Return the values in order, and the names of variable ones."""
         values: list[str] = []
         variable: list[str] = []
-        for p, after in itertools.zip_longest(self.parameters, self.parameters[1:]):
-            if p.kind is _KINDS.KEYWORD_ONLY and not any(s.startswith("*") for s in shown):
-                shown.append("*")
+        for p in self.parameters:
             if p.kind is _KINDS.VAR_POSITIONAL:
                 each = f"f'{p.name}[{{$i}}]' for $i in $range($len({p.name}))"
                 variable.append(f"$tuple([{each}])")
@@ -324,12 +323,7 @@ class _Writer:
                 values.append(f"*{p.name}.values()")
             else:
                 values.append(p.name)
-            star = {_KINDS.VAR_POSITIONAL: "*", _KINDS.VAR_KEYWORD: "**"}.get(p.kind, "")
-            shown.append(f"{star}{p.name}")
-            only = _KINDS.POSITIONAL_ONLY
-            if p.kind is only and (after is None or after.kind is not only):
-                shown.append("/")
-        return shown, values, variable
+        return values, variable
 
     def looking(self) -> list[str]:
         """Return the lines that look at the arguments."""

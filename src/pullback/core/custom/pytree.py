@@ -146,12 +146,8 @@ def paths_of(name: str, structure: Structure | None) -> Iterator[str]:
 
 def named_leaves(name: str, value: Any) -> Iterator[tuple[str, Any]]:
     """Yield everything that is not a container, each with its path."""
-    items = children(value)
-    if items is None:
-        yield name, value
-        return
-    for key, item in items:
-        yield from named_leaves(path_of(name, value, key), item)
+    found, structure = flatten(value)
+    return zip(paths_of(name, structure), found, strict=True)
 
 
 def path_of(name: str, container: Any, key: Any) -> str:

@@ -84,8 +84,6 @@ def names_ctx(forward: Callable[..., Any]) -> bool:
 class Signature:
     """Forward's parameters after ctx, read once."""
 
-    POSITIONAL = _POSITIONAL
-
     def __init__(self, name: str, forward: Callable[..., Any], skip: int) -> None:
         signature = inspect.signature(forward)
         self.name = name

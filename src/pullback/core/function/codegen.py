@@ -107,19 +107,27 @@ def define_as(
     signature: inspect.Signature, body: Sequence[str], name: str, label: str, **uses: Any
 ) -> FunctionType:
     """Return a function of a signature, with its defaults, whose file is called `label`."""
-    parameters = signature.parameters.values()
-    shown = signature.replace(parameters=list(map(_shown, parameters)), return_annotation=_NONE)
-    lines = [f"def {name}{shown}:", *indented(body)]
+    lines = [f"def {name}{written_parameters(signature)}:", *indented(body)]
     function = Written(label, lines, signature.parameters, **uses).function()
     function.__name__ = function.__qualname__ = name
-    optional = [p for p in parameters if p.default is not _NONE]
+    give_defaults(function, signature)
+    annotations = {n: p.annotation for n, p in signature.parameters.items()}
+    function.__annotations__ = {n: a for n, a in annotations.items() if a is not _NONE}
+    return function
+
+
+def give_defaults(function: FunctionType, signature: inspect.Signature) -> None:
+    """Give a written function the defaults of a signature, which are any objects."""
+    optional = [p for p in signature.parameters.values() if p.default is not _NONE]
     by_keyword = {p.name: p.default for p in optional if p.kind is p.KEYWORD_ONLY}
     function.__defaults__ = tuple(p.default for p in optional if p.name not in by_keyword)
     function.__kwdefaults__ = by_keyword
-    function.__annotations__ = {
-        p.name: p.annotation for p in parameters if p.annotation is not _NONE
-    }
-    return function
+
+
+def written_parameters(signature: inspect.Signature) -> str:
+    """Return the parameters of a signature as source shows them: plain defaults alone."""
+    parameters = list(map(_shown, signature.parameters.values()))
+    return str(signature.replace(parameters=parameters, return_annotation=_NONE))
 
 
 _NONE = inspect.Parameter.empty

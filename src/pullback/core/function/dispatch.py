@@ -96,7 +96,7 @@ def plain_settings(settings: dict[str, Any]) -> dict[str, Any]:
 def coerce(op: Primitive, args: Sequence[Any]) -> tuple[list[Tensor], Any]:
     """Return the arguments as up-to-date tensors of one library and dtype, and the library."""
     if not args:
-        raise _no_arrays(op)
+        raise ArgumentTypeError(compose(op.name, "at least 1 array required", "none"))
     wrapping = STATE.get().library
     if wrapping is None and _need_nothing(op, args):
         for t in args:
@@ -120,7 +120,9 @@ def coerce(op: Primitive, args: Sequence[Any]) -> tuple[list[Tensor], Any]:
             return coerce(op, [unwrap_escaped(t) for t in tensors])
         tensors = [wrap_in(t, library) if isinstance(t, Tensor) else t for t in tensors]
         like = wrap_in(like, library)
-    if library is not NUMPY and not _on_one_device(tensors, library, like):
+    if library is not NUMPY and not all(
+        library.same_device(t._data, like._data) for t in tensors if isinstance(t, Tensor)
+    ):
         raise mixed_error(op, args)
     promoted = _promoted(op, tensors, library, like)
     for i, array in borrowed:
@@ -182,10 +184,6 @@ def _from_containers(op: Primitive, args: Sequence[Any], i: int) -> list[Any]:
         CORE_OPS.beside(a, like) if not isinstance(a, Tensor) and _is_container(a) else a
         for a in args
     ]
-
-
-def _on_one_device(tensors: Sequence[Any], library: Library, like: Tensor) -> bool:
-    return all(library.same_device(t._data, like._data) for t in tensors if isinstance(t, Tensor))
 
 
 def unwrap_escaped(value: Any) -> Any:
@@ -274,7 +272,8 @@ def _promoted(op: Primitive, tensors: list[Any], library: Any, like: Tensor) -> 
             tensors[i] = box(library.asarray(tensors[i], device=device))
     joining = [t for i, t in enumerate(tensors) if i not in op.nondifferentiable_inputs]
     arrays = [t._data for t in joining if isinstance(t, Tensor)] or [like._data]
-    dtype = _result_dtype(arrays, library)
+    full = [library.dtype(a) for a in arrays if a.shape]
+    dtype = promote_tensors(full, [library.dtype(a) for a in arrays if not a.shape])
     for t in joining:
         if not isinstance(t, Tensor):
             dtype = promote_scalar(dtype, t, tensor_class(tensors)._default_dtype)
@@ -289,14 +288,6 @@ def _promoted(op: Primitive, tensors: list[Any], library: Any, like: Tensor) -> 
         else _cast(t, dtype, library)
         for i, t in enumerate(tensors)
     ]
-
-
-def _result_dtype(arrays: list[Any], library: Any) -> Any:
-    full: list[DType] = []
-    zero: list[DType] = []
-    for a in arrays:
-        (full if a.shape else zero).append(library.dtype(a))
-    return promote_tensors(full, zero)
 
 
 def _cast(tensor: Tensor, dtype: DType, library: Library) -> Tensor:
@@ -338,28 +329,17 @@ def mixed_error(op: Any, args: Sequence[Any]) -> DeviceError:
 
 def mixed(op: str, inputs: Sequence[tuple[str, Any]]) -> DeviceError:
     """Return the error for tensors and arrays on different devices or of different libraries."""
-    arrays = [a._data if isinstance(a, Tensor) else a for _, a in inputs]
-    libraries = [library_of(a) for a in arrays if is_array(a)]
-    library: Any = max(libraries, key=lambda library: library.level)
-    hint = library.mixed_hint() if library.level else _MOVE
-    lines = "".join(
-        f"\n  {describe(name, a)}, "
-        f"{library_of(a._data if isinstance(a, Tensor) else a).name}"
-        f" on {library_of(a._data).device(a._data) if isinstance(a, Tensor) else 'its device'}"
-        for name, a in inputs
-        if isinstance(a, Tensor) or is_array(a)
-    )
-    return DeviceError(
-        f"{op}: all tensors must be on one device and of one array library, got{lines}\n"
-        f"hint: {hint}"
-    )
-
-
-_MOVE = "move them first, for instance with x.to(device) or x.cpu()."
-
-
-def _no_arrays(op: Primitive) -> ArgumentTypeError:
-    return ArgumentTypeError(compose(op.name, "at least 1 array required", "none"))
+    text = f"{op}: all tensors must be on one device and of one array library, got"
+    libraries: list[Any] = []
+    for name, a in inputs:
+        array = a._data if isinstance(a, Tensor) else a
+        if is_array(array):
+            libraries.append(library := library_of(array))
+            device = library.device(array) if isinstance(a, Tensor) else "its device"
+            text += f"\n  {describe(name, a)}, {library.name} on {device}"
+    library = max(libraries, key=lambda library: library.level)
+    hint = "move them first, for instance with x.to(device) or x.cpu()."
+    return DeviceError(f"{text}\nhint: {library.mixed_hint() if library.level else hint}")
 
 
 def _only_numbers(op: Primitive, args: Sequence[Any]) -> ArgumentTypeError:

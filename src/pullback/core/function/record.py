@@ -214,17 +214,16 @@ def record(
     slots: list[Any] = []
     versions: list[Any] = []
     for name in op.layout:
-        if name not in op.needed_by:
-            slots.append(_context(op, name, tensors, settings))
-            continue
-        value = _tensor_named(op, name, tensors, outs) if op.saves(name, edges) else None
+        is_tensor, value = name in op.needed_by, None
+        if not is_tensor or op.saves(name, edges):
+            value = asked_for(op, name, tensors, outs, settings)
         if isinstance(value, Tensor):
             counter = counter_of(value)
             slots.append(value._data)
             versions += (counter, counter.version)
-        else:  # not needed, or one of Python's numbers
+        else:  # not needed, no tensor, or one of Python's numbers for one
             slots.append(value)
-            versions += (None, None)
+            versions += (None, None) if is_tensor else ()
     if op.tensor_slots and op.holomorphic and outs[0].dtype.is_complex:
         op = conjugate_form(op)
     kind = MultiNode if op.multi else SmallNode if op.is_small else WideNode
@@ -232,8 +231,10 @@ def record(
     if mode.hooks is not None:
         _pack(op, items, len(edges), mode.hooks)
     node = new_node(kind, op, edges, tuple(items[len(edges) :]))
-    if op.broadcasts:
-        _note_shapes(node, tensors, outs[0]._data.shape)
+    if op.broadcasts:  # which backward undoes
+        shape = outs[0]._data.shape
+        shapes = tuple([t._data.shape if isinstance(t, Tensor) else shape for t in tensors])
+        node.shapes = None if shapes.count(shape) == len(shapes) else shapes
     return node
 
 
@@ -241,19 +242,10 @@ def asked_for(
     op: Primitive, name: str, tensors: Sequence[Any], outs: Sequence[Tensor], settings: Any
 ) -> Any:
     """Return what a rule of `op` asks for by this name, on tensors."""
-    if name in op.needed_by:
-        return _tensor_named(op, name, tensors, outs)
-    return _context(op, name, tensors, settings)
-
-
-def _tensor_named(op: Primitive, name: str, tensors: Sequence[Any], outs: Sequence[Tensor]) -> Any:
     if name in op.inputs:
         return tensors[op.inputs.index(name)]
-    return outs[op.results.index(name)]
-
-
-def _context(op: Primitive, name: str, tensors: Sequence[Any], settings: dict[str, Any]) -> Any:
-    """Return a setting, or the shape, dtype or device of an input, that rules ask for."""
+    if name in op.needed_by:
+        return outs[op.results.index(name)]
     if name in settings:
         return settings[name]
     if name == "shapes":
@@ -271,13 +263,6 @@ def _pack(op: Primitive, record: list[Any], count: int, hooks: Any) -> None:
         if counter is not None:
             record[at] = Packed(hooks, record[at], counter)
             record[versions] = record[versions + 1] = None
-
-
-def _note_shapes(node: Node, tensors: Sequence[Any], shape: tuple[int, ...]) -> None:
-    """Let backward undo the broadcasting of inputs to `shape`, where there was any."""
-    shapes = tuple([t._data.shape if isinstance(t, Tensor) else shape for t in tensors])
-    if shapes.count(shape) != len(shapes):
-        node.shapes = shapes
 
 
 def new_node(kind: type[N], op: Any, edges: tuple[Any, ...], saved: tuple[Any, ...] = ()) -> N:

@@ -19,7 +19,7 @@ import textwrap
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType, SimpleNamespace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from pullback.arrays import NUMPY, Library, dtype_of, library_of
 from pullback.errors import ArgumentTypeError, ReleasedError
@@ -69,7 +69,7 @@ class RemovableHandle:
         """Remove the hook; doing it twice is harmless."""
         self._hooks.pop(self._key, None)
 
-    def __enter__(self) -> RemovableHandle:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exc: object) -> None:
