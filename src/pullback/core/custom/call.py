@@ -47,43 +47,21 @@ _NUMBERS = frozenset((int, bool, str, type(None)))
 
 
 class Call(NamedTuple):
-    """One call of a user's operation whose arguments were looked at; `run` does what is left.
-
-    Attributes
-    ----------
-    op : CustomOp
-    arguments : Arguments
-        The names of the values.
-    values, args : sequence
-        The values of forward's parameters, in order; these, or the leaves of the containers among
-        them where those are traversed. One of each that follows stands for each of `args`:
-    detached : sequence
-        What forward is called with.
-    edges : tuple
-        Edge targets, None where nothing is tracked.
-    versions : sequence
-        The version of each tensor's memory, None for what is no tensor.
-    metas : tuple or None
-        What a gradient of each must fit, None where the last call's does not hold for this one.
-    cls : type
-        The class of the results.
-    mode : Mode
-        The caller's mode.
-    seconds : float or None
-        How long forward took, where an observer looks at the call.
-    """
+    """One call of a user's operation whose arguments were looked at; `run` does what is left."""
 
     op: Any
-    arguments: Arguments
-    values: Sequence[Any]
-    args: Sequence[Any]
+    arguments: Arguments  # the names of the values
+    values: Sequence[Any]  # those of forward's parameters, in order
+    args: Sequence[Any]  # these, or the leaves of the containers among them if they are traversed
+    # One for each of `args`: what forward is called with, the edge target where it is tracked, the
+    # version of a tensor's memory, and what a gradient must fit, if it is as in the last call.
     detached: Sequence[Any]
     edges: tuple[Any, ...]
     versions: Sequence[int | None]
     metas: tuple[Meta, ...] | None
-    cls: type[Tensor]
-    mode: Mode
-    seconds: float | None = None
+    cls: type[Tensor]  # of the results
+    mode: Mode  # the caller's
+    seconds: float | None = None  # how long forward took, where an observer looks at the call
 
     def run(self) -> Any:
         """Run forward unrecorded, in any mode, and record it."""

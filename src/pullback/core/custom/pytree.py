@@ -73,23 +73,13 @@ def refilled(likes: Sequence[Any], values: Sequence[Any]) -> list[Any]:
     return [map_leaves(lambda _: next(left), like) for like in likes]
 
 
+@dataclasses.dataclass(slots=True, eq=False)
 class Structure:
-    """The containers that leaves stood in, as `flatten` found them; None stands for no container.
+    """The containers that leaves stood in, as `flatten` found them; None stands for none."""
 
-    Attributes
-    ----------
-    like : any
-        The container.
-    keys : list
-        What each item is reached by.
-    items : list of Structure or None
-        What it holds: None for a leaf.
-    """
-
-    __slots__ = ("items", "keys", "like")
-
-    def __init__(self, like: Any, keys: list[Any], items: list[Structure | None]) -> None:
-        self.like, self.keys, self.items = like, keys, items
+    like: Any  # the container
+    keys: list[Any]  # what each item is reached by
+    items: list[Structure | None]  # what it holds: None for a leaf
 
     @property
     def size(self) -> int:

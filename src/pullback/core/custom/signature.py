@@ -9,6 +9,7 @@ import inspect
 import itertools
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from pullback.core.custom import pytree as tree
@@ -17,27 +18,15 @@ _KINDS = inspect.Parameter
 _POSITIONAL = (_KINDS.POSITIONAL_ONLY, _KINDS.POSITIONAL_OR_KEYWORD)
 
 
+@dataclass(slots=True, eq=False)
 class Arguments:
-    """The names of one call's arguments, in the order of forward's parameters.
+    """The names of one call's arguments, in the order of forward's parameters."""
 
-    Attributes
-    ----------
-    names : sequence of str
-        One a value: the parameter's name, ``name[i]`` for ``*args``, the keyword for ``**kwargs``.
-    groups : dict
-        From ``*args`` and ``**kwargs`` parameters to the places of their values.
-    skeleton : list or None
-        The containers among the values with their leaves replaced, where they are traversed.
-    """
-
-    __slots__ = ("groups", "names", "skeleton")
-
-    def __init__(
-        self, names: Sequence[str], groups: dict[str, list[int]], skeleton: Any = None
-    ) -> None:
-        self.names = names
-        self.groups = groups
-        self.skeleton = skeleton
+    # One a value: the parameter's name, name[i] for *args, the keyword for **kwargs.
+    names: Sequence[str]
+    groups: dict[str, list[int]]  # from parameters with a star to the places of their values
+    # The containers among the values with their leaves replaced, where they are traversed.
+    skeleton: list[Any] | None = None
 
     def traversed(self, skeleton: Any) -> Arguments:
         """Return these arguments with the structure of the containers among the values."""

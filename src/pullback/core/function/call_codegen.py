@@ -216,23 +216,17 @@ $t._node = $n = ${kind}()
 
 
 def public_call(op: Primitive, inputs: tuple[str, ...], *, out: bool = False) -> FunctionType:
-    """Return the function that users call: ``name(inputs, /, *, settings)``.
-
-    Parameters
-    ----------
-    op : Primitive
-    inputs : tuple of str
-        The names of the arrays; of a variadic operation the one name of all of them.
-    out : bool
-        Whether it takes ``out=`` as well.
-    """
+    """Return the function that users call: ``name(inputs, /, *, settings)``, and ``out=``."""
     settings = {**op.settings, **({"out": None} if out else {})}
     refuses = () if op.variadic else _not_ours(op)
-
-    def write() -> Written:
-        return _Writer(op, inputs, out).write()  # one a call: threads may meet in the first
-
-    return lazy_function(op.name, inputs, settings, write, variadic=op.variadic, refuses=refuses)
+    return lazy_function(
+        op.name,
+        inputs,
+        settings,
+        lambda: _Writer(op, inputs, out).write(),  # one a call: threads may meet in the first
+        variadic=op.variadic,
+        refuses=refuses,
+    )
 
 
 def operator_call(op: Primitive, name: str, reflected: str) -> FunctionType:
@@ -240,11 +234,9 @@ def operator_call(op: Primitive, name: str, reflected: str) -> FunctionType:
 
     An operand that no operation knows gets the operator instead, if it has the method `reflected`.
     """
-
-    def write() -> Written:
-        return _Writer(op, op.inputs, False, reflected).write()
-
-    call = lazy_function(name, op.inputs, {}, write)
+    call = lazy_function(
+        name, op.inputs, {}, lambda: _Writer(op, op.inputs, False, reflected).write()
+    )
     call.__doc__ = op.public.__doc__
     return call
 

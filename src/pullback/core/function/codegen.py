@@ -69,16 +69,8 @@ def expand(template: str, **parts: str | Sequence[str]) -> list[str]:
 class Written:
     """The source of one function, and the global names that it uses.
 
-    Parameters
-    ----------
-    name : str
-        What tracebacks call it.
-    lines : sequence of str
-        The function; names of the library's own begin with ``$``.
-    parameters : iterable of str
-        The names that users chose.
-    uses : dict
-        Global names beside those of `NAMES`.
+    Tracebacks call it `name`. In its `lines` names of the library's own begin with ``$``, and give
+    way to those that users chose, `parameters`; it `uses` global names beside those of `NAMES`.
     """
 
     def __init__(
@@ -163,20 +155,11 @@ def lazy_function(
     variadic: bool = False,
     refuses: Sequence[str] = (),
 ) -> FunctionType:
-    """Return a function ``name(arrays, /, *, settings)`` that is compiled at its first call.
+    """Return a function ``name(arrays, /, *, settings)`` that `write` writes at its first call.
 
-    Parameters
-    ----------
-    name : str
-    arrays : sequence of str
-        The positional-only parameters; of a `variadic` function the one name of all of them.
-    settings : dict
-        The keyword-only parameters with their defaults, `inspect.Parameter.empty` for none.
-    write : callable
-        Called once: writes a function of that signature.
-    refuses : sequence of str
-        What its source calls other positional arguments, and the keywords, for which it has errors
-        of its own.
+    `arrays` has one name if the function is `variadic`, and `settings` the defaults, those required
+    with `inspect.Parameter.empty`. `refuses`: what its source calls other positional arguments, and
+    the keywords, for which it has errors of its own.
     """
     positional = () if variadic else tuple(arrays)
     rest = arrays[0] if variadic else next(iter(refuses), "")

@@ -210,15 +210,14 @@ def _write_directly(
     settings: dict[str, Any],
     tracked: bool,
 ) -> None:
-    old = x
-    targets = (x._node, *(o._node if isinstance(o, Tensor) else None for o in others))
-    if tracked and op.saves(op.inputs[0], [t is not None for t in targets]):
-        old = box(library_of(x._data).copy(x._data), x._node)  # a rule needs the value before
+    old = _before(op, x, others, tracked)
     arrays = [o.data_array() if isinstance(o, Tensor) else o for o in others]
     tensors = [old, *(_unaliased_from(x, o) if tracked else o for o in others)]
+    observer = _mode().observer
     try:
-        if _mode().observer is not None:  # before anything is changed
-            _show_on_copy(op, kernel, x, others, arrays, settings)
+        if observer is not None:  # looks before anything is changed
+            result = kernel(library_of(x._data).copy(x._data), *arrays, **settings)
+            observer.result(f"{op.name}_", named(op, (x, *others)), [result], settings, op.moves)
         result = kernel(x._data, *arrays, **settings)
     except THEIRS as error:
         raise kernel_error(op, (x, *others), error) from error
@@ -226,26 +225,21 @@ def _write_directly(
     if tracked and not op.differentiable:
         rebase(x, None)
     elif tracked:
-        node = record(op, targets, tensors, [x], settings, _mode())
-        if (observer := _mode().observer) is not None:
+        node = record(op, _edges(x, others), tensors, [x], settings, _mode())
+        if observer is not None:
             observer.recorded(node, [x])
         rebase(x, node)
 
 
-def _show_on_copy(
-    op: Primitive,
-    kernel: Callable[..., Any],
-    x: Tensor,
-    others: Sequence[Any],
-    arrays: list[Any],
-    settings: dict[str, Any],
-) -> None:
-    """Show the observer the result of an in-place change before it is made."""
-    result = kernel(library_of(x._data).copy(x._data), *arrays, **settings)
-    observer = _mode().observer
-    if observer is not None:
-        inputs = named(op, (x, *others))
-        observer.result(f"{op.name}_", inputs, [result], settings, op.moves)
+def _edges(x: Tensor, others: Sequence[Any]) -> tuple[Any, ...]:
+    return (x._node, *(o._node if isinstance(o, Tensor) else None for o in others))
+
+
+def _before(op: Primitive, x: Tensor, others: Sequence[Any], tracked: bool) -> Tensor:
+    """Return a tensor that is about to be changed, a copy where a rule needs its values."""
+    if tracked and op.saves(op.inputs[0], _edges(x, others)):
+        return box(library_of(x._data).copy(x._data), x._node)
+    return x
 
 
 def _unaliased_from(x: Tensor, other: Any) -> Any:
@@ -264,12 +258,7 @@ def _write_result(
     settings: dict[str, Any],
     tracked: bool,
 ) -> None:
-    library = library_of(x._data)
-    old = box(x._data, x._node, counter_of(x))
-    if tracked and op.saves(
-        op.inputs[0], [x._node is not None, *(_requires_grad(o) for o in others)]
-    ):
-        old = box(library.copy(x._data), x._node)  # a rule needs the value before
+    old = _before(op, x, others, tracked)
     result = apply(op, (old, *others), settings)
     if result.shape != x.shape:
         raise ShapeError(
@@ -278,7 +267,7 @@ def _write_result(
             "hint: broadcasting cannot enlarge a tensor in place; use the operation that is not."
         )
     result = _cast(name, result, x)
-    write(x, library.assign(x._data, ..., result._data))
+    write(x, library_of(x._data).assign(x._data, ..., result._data))
     if tracked:
         rebase(x, result._node)
 

@@ -334,25 +334,13 @@ def zeros_for(meta: Meta) -> Any:
 
 
 class CustomNode(MultiNode):
-    """A node of a user's operation; its record is its edges, ``metas`` has one item an output.
-
-    Attributes
-    ----------
-    saved : sequence
-        What forward saved, empty once released; see core/custom/context.py.
-    arguments : object
-        The names of the call's arguments.
-    input_metas : tuple
-        An input's `Meta` where it is tracked, else `UNTRACKED` or `NO_TENSOR`.
-    names : type
-        The class of its saved values, which has their names.
-    """
+    """A node of a user's operation; its record is its edges, ``metas`` has one item an output."""
 
     __slots__ = ("arguments", "input_metas", "names", "saved")
-    saved: Sequence[Any]
-    arguments: Any
-    input_metas: tuple[Meta, ...]
-    names: Any
+    saved: Sequence[Any]  # what forward saved, empty once released; see core/custom/context.py
+    arguments: Any  # the names of the call's arguments
+    input_metas: tuple[Meta, ...]  # where an input is not tracked, `UNTRACKED` or `NO_TENSOR`
+    names: Any  # the class of its saved values, which has their names
 
     def output(self, index: int) -> Node:
         """Return what an edge to an output of this node points to."""
