@@ -62,16 +62,8 @@ class Context:
     """
 
     __slots__ = (
-        "__dict__",
-        "__weakref__",
-        "_arguments",
-        "_edges",
-        "_marks",
-        "_named",
-        "_node",
-        "_op",
-        "_pass",
-        "_values",
+        *("__dict__", "__weakref__", "_arguments", "_edges", "_marks"),
+        *("_named", "_node", "_op", "_pass", "_values"),
     )
     _hint_as_argument = "forward takes ctx first: write def forward(ctx, x)"
     # Set on the instance where forward says otherwise.

@@ -17,16 +17,16 @@ from pullback.core.custom.call_codegen import written_call
 from pullback.core.custom.forward_rule import ForwardRule
 from pullback.core.custom.signature import Signature, names_ctx
 from pullback.core.custom.vmap_rule import VmapRule
+from pullback.core.function.record import NodeOperation
 from pullback.core.graph.node import UNKNOWN, CustomNode
 
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
-class CustomOp:
+class CustomOp(NodeOperation):
     """One user-defined operation: call it like its forward, less ctx."""
 
     takes_none = True  # backward is called with zeros then
-    add_part = None
     surrogate_reason = ""  # why the rule's gradient is meant to differ from the derivative
     if TYPE_CHECKING:  # each instance's class has its own
 
@@ -140,10 +140,6 @@ class CustomOp:
         if "differentiate" not in vars(self):
             self.differentiate = written_backward(self)  # type: ignore[method-assign]
         return self.differentiate
-
-    def saves_input(self, i: int, record: tuple[Any, ...]) -> bool:
-        """Return False: reading a saved value checks for itself."""
-        return False
 
     @staticmethod
     def release(node: CustomNode) -> None:

@@ -42,22 +42,19 @@ class CallSite(NamedTuple):
     instruction: int
 
     @property
+    def _place(self) -> tuple[int | None, ...]:
+        return next(itertools.islice(self.code.co_positions(), self.instruction // 2, None))
+
+    @property
     def line(self) -> int | None:
         """The number of the line in its file."""
-        return next(itertools.islice(self.code.co_positions(), self.instruction // 2, None))[0]
+        return self._place[0]
 
     def __str__(self) -> str:
         """Return the line as a traceback shows it."""
-        places = itertools.islice(self.code.co_positions(), self.instruction // 2, None)
-        line, end_line, column, end_column = next(places)
-        shown = FrameSummary(
-            self.code.co_filename,
-            line,
-            self.code.co_name,
-            end_lineno=end_line,
-            colno=column,
-            end_colno=end_column,
-        )
+        line, end, column, end_column = self._place
+        columns: dict[str, Any] = {"end_lineno": end, "colno": column, "end_colno": end_column}
+        shown = FrameSummary(self.code.co_filename, line, self.code.co_name, **columns)
         return "".join(StackSummary.from_list([shown]).format()).rstrip()
 
 

@@ -27,21 +27,10 @@ from pullback.core.function.primitive import Primitive
 from pullback.core.function.record import NodeOperation, apply, new_node, record, warn_of_lost
 from pullback.core.graph.modes import MAKING, STATE
 from pullback.core.graph.node import AccumulateGrad, Node, WideNode, belongs_to_transform
+from pullback.core.tensor import views
 from pullback.core.tensor.ownership import is_held_once, is_unshared
 from pullback.core.tensor.tensor import TENSOR_CLASSES, Tensor, as_array, box
 from pullback.core.tensor.versions import bump, counter_of, is_borrowed
-from pullback.core.tensor.views import (
-    CUSTOM,
-    NO_GRAD_VIEW,
-    ONE_OF_MANY,
-    move_retained,
-    path_of,
-    refresh,
-    refuse_read_only,
-    replay,
-    view_array,
-    view_tensor,
-)
 from pullback.core.tensor.writes import WRITES
 from pullback.errors import (
     ERROR_CONTEXT,
@@ -64,7 +53,7 @@ def apply_inplace(
     name = f"{op.name}_"
     for operand in (x, *others):
         if isinstance(operand, Tensor) and operand._base is not None:
-            refresh(operand)
+            views.refresh(operand)
     if MAKING.get() is not None:
         adopt(op, x, others)
     tracked = check_allowed(name, x, others)
@@ -127,15 +116,15 @@ def adopt(op: Primitive, x: Tensor, others: Sequence[Any]) -> None:
     own = library_of(owner._data)
     if library.level <= own.level or owner._node.__class__ is AccumulateGrad:
         return
-    views = 0 if owner is x else 1 if own.level else 2  # a view holds the array, and its memory
-    if not (is_held_once(owner._data, views) and (own.level or is_unshared(owner._data))):
+    holders = 0 if owner is x else 1 if own.level else 2  # a view holds the array, and its memory
+    if not (is_held_once(owner._data, holders) and (own.level or is_unshared(owner._data))):
         return
     if writes.adopt(owner, library, mixed_error(op, (x, *others))):
         # No counter: this memory is not written to, what is written goes to a copy.
         wrapped = wrap_in(box(owner._data, owner._node, None, owner.__class__), library)
         owner._data, owner._node = wrapped._data, wrapped._node
         if owner is not x:
-            replay(x)
+            views.replay(x)
 
 
 def _shared_by_samples(op: Primitive, x: Tensor) -> GraphError:
@@ -299,7 +288,7 @@ def check_allowed(name: str, x: Tensor, others: Sequence[Any] = ()) -> bool:
     """
     if not isinstance(x, Tensor):
         raise TypeError(f"{name}: can only change a Tensor in place, got {type(x).__name__}")
-    refuse_read_only(name, x)
+    views.refuse_read_only(name, x)
     mode = STATE.get()
     if not mode.grad:
         if mode.forward:
@@ -346,21 +335,21 @@ def refuse_new_shape(name: str) -> InplaceError:
 
 def _check_view(name: str, view: Any, tracked: bool) -> None:
     """Raise where the graph of a view's base could not follow a change of the view."""
-    if view._kind is NO_GRAD_VIEW and (tracked or view._base._node is not None):
+    if view._kind is views.NO_GRAD_VIEW and (tracked or view._base._node is not None):
         raise InplaceError(
             f"{name}: A view was created in no_grad mode and is being modified inplace with grad "
             "mode enabled.\nhint: create the view outside of no_grad, or clone() it."
         )
     if not tracked:
         return
-    if view._kind is CUSTOM:
+    if view._kind is views.CUSTOM:
         raise InplaceError(
             f"{name}: a view was created inside a custom Function and is being modified inplace; "
             "its graph could not follow.\nhint: clone() the result inside forward."
         )
     if view._base._node.__class__ is AccumulateGrad:
         raise _leaf_changed(name, "a view of a leaf", view._base)
-    if view._kind is ONE_OF_MANY:
+    if view._kind is views.ONE_OF_MANY:
         raise InplaceError(
             f"{name}: this tensor is an output of a function that returns multiple views and is "
             "being modified inplace; such functions do not allow their outputs to be.\n"
@@ -375,7 +364,7 @@ def make_writeable(name: str, x: Tensor) -> None:
         owner._data = library_of(owner._data).copy(owner._data)
         owner._counter = None
         if owner is not x:
-            replay(x)
+            views.replay(x)
     library = library_of(x._data)
     if library.mutable and not library.is_writeable(x._data):
         raise InplaceError(
@@ -391,7 +380,7 @@ def write(x: Tensor, array: Any) -> None:
         if x._base is not None:  # the library cannot write in place: swap the base's array
             base, library = x._base, library_of(array)
             before = library.wrap(base._data)
-            after = _rewritten(before, _replaced(library, before, path_of(x), array))
+            after = _rewritten(before, _replaced(library, before, views.path_of(x), array))
             x._base_data = base._data = after
     bump(x)
 
@@ -405,16 +394,16 @@ def rebase(x: Tensor, node: Any) -> None:
     """Make `node` the node of `x` after a recorded in-place change."""
     base = x._base
     if base is None:
-        move_retained(x, x._node, node)
+        views.move_retained(x, x._node, node)
         x._node = node
         return
-    assign = new_node(WideNode, ASSIGN_VIEW, (base._node, node), (path_of(x),))
+    assign = new_node(WideNode, ASSIGN_VIEW, (base._node, node), (views.path_of(x),))
     observer = _mode().observer
     if observer is not None:
         observer.recorded(assign, (base,))
-    move_retained(base, base._node, assign)
+    views.move_retained(base, base._node, assign)
     base._node = assign
-    refresh(x)
+    views.refresh(x)
 
 
 class _AssignView(NodeOperation):
@@ -435,8 +424,9 @@ class _AssignView(NodeOperation):
         if base is not None and (wanted is None or base in wanted):
             outside = self._outside(path, g, recorded)
         # The view's own node leads to the base's, so whenever this runs, its gradient is wanted.
-        inside = view_tensor(path, g) if recorded else view_array(path, library_of(g).xp, g)
-        return outside, inside
+        if recorded:
+            return outside, views.view_tensor(path, g)
+        return outside, views.view_array(path, library_of(g).xp, g)
 
     @staticmethod
     def _outside(path: Any, g: Any, recorded: bool) -> Any:
@@ -446,14 +436,13 @@ class _AssignView(NodeOperation):
             return _filled(library, library.copy(g), path, 0)
         array = g.data_array()
         library = library_of(array)
-        device = library.native_device(library.device(array))
-        mask = library.full(array.shape, True, DTYPES["bool"], device)
+        mask = library.full_like(array, True, DTYPES["bool"])
         return CORE_OPS.where(box(_filled(library, mask, path, False)), g, 0.0)
 
 
 def _filled(library: Any, array: Any, path: Any, value: Any) -> Any:
     """Return `array`, which is ours to change, with `value` in the part that the view shows."""
-    part = view_array(path, library.xp, array)
+    part = views.view_array(path, library.xp, array)
     if library.mutable and library.shares(part, array):
         library.assign(part, ..., value)
         return array
@@ -469,7 +458,7 @@ def _replaced(library: Any, array: Any, path: Any, value: Any) -> Any:
     size = math.prod(array.shape)
     flat = xp.reshape(array, (size,))
     numbers = xp.reshape(xp.arange(size, device=array.device), array.shape)
-    where = view_array(path, xp, numbers)
+    where = views.view_array(path, xp, numbers)
     return xp.reshape(library.assign(flat, where, value), array.shape)
 
 
