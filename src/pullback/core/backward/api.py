@@ -13,7 +13,7 @@ from pullback.arrays import NUMPY, dtype_of, is_array, join, library_of
 from pullback.core.backward.collect import planned
 from pullback.core.backward.engine import run
 from pullback.core.function.dispatch import wrap_in
-from pullback.core.function.namespace import ENGINE
+from pullback.core.function.namespace import CORE_OPS
 from pullback.core.graph.modes import STATE, with_grad
 from pullback.core.graph.node import AccumulateGrad
 from pullback.core.tensor.ownership import is_held_once, is_unshared
@@ -402,15 +402,8 @@ def pulled_back(
     """Return the gradients by `inputs` of outputs that require grad: `grad` for transforms.
 
     The gradients of the outputs are tensors that fit, which is not checked; None is for scalars.
-
-    Parameters
-    ----------
-    outputs, inputs, grad_outputs : sequence of Tensor
-    retain, recorded : bool
-        Whether saved values are kept, and whether the pass is recorded.
-    fixed : sequence of Tensor, optional
-        What is independent of one another: `grad` goes on where an input was computed from another,
-        this does not where both are among these.
+    Saved values are kept if they are to be retained. What is `fixed` is independent of one another:
+    `grad` goes on where an input was computed from another, this does not where both are fixed.
     """
     if grad_outputs is None:
         seeds = [_scalar_seed(root) for root in outputs]
@@ -495,5 +488,5 @@ def increment_version(tensor: Tensors) -> None:
         bump(t)
 
 
-ENGINE.grad = grad
+CORE_OPS.grad = grad
 Tensor.backward = tensor_backward  # type: ignore[method-assign]

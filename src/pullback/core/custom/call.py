@@ -87,9 +87,9 @@ class Call(NamedTuple):
             self._show(observer, ctx, result)
         if result.__class__ in BARE and self.has_tensors:
             result = as_result(result)
-        if not (EPOCH[0] == epoch and _is_ordinary(result, detached, ctx)):
-            call = self if edges else self._replace(edges=())
-            return call.results(ctx, result, epoch)
+        is_ordinary = EPOCH[0] == epoch and not ctx._marks and _is_new(result, detached)
+        if not is_ordinary or ordinary(self.op, result._data) is None:
+            return (self if edges else self._replace(edges=())).results(ctx, result, epoch)
         (result,) = count_together(self.args, detached, (result,), ctx)
         node = None
         if edges:
@@ -107,10 +107,7 @@ class Call(NamedTuple):
         return any(isinstance(value, Tensor) for value in self.detached)
 
     def results(self, ctx: Context, result: Any, epoch: int) -> Any:
-        """Return what the caller gets for what forward returned, in every case.
-
-        `epoch`: what `EPOCH` was before forward.
-        """
+        """Return what the caller gets for what forward returned; `EPOCH` was `epoch` before it."""
         return Results(self, ctx).of(result, epoch)
 
     def _intercepted(self) -> Any:
@@ -170,9 +167,8 @@ def hint_at_tensors(
     owner = next((arguments.owner(i) for i, v in enumerate(detached) if v is asked), None)
     if owner is None and any(isinstance(v, Tensor) for v in tree.leaves(list(detached))):
         return
-    came = (
-        "was called with no tensor" if owner is None else f"got {type(asked).__name__} as '{owner}'"
-    )
+    came = f"got {type(asked).__name__} as '{owner}'"
+    came = "was called with no tensor" if owner is None else came
     way = f"; np.asarray({owner or 'x'}) in forward takes both" if name == "numpy" else ""
     error.add_note(
         f"hint: {op.name} {came}, and tensors have `{name}`: "
@@ -199,13 +195,6 @@ def _description(value: Any, edge: Any) -> Meta:
 
 
 # -- results ---------------------------------------------------------------------------------------
-def _is_ordinary(result: Any, detached: Sequence[Any], ctx: Context) -> bool:
-    """Return whether forward returned one new floating tensor of the default library."""
-    return (
-        not ctx._marks and _is_new(result, detached) and ordinary(ctx._op, result._data) is not None
-    )
-
-
 def _is_new(result: Any, detached: Sequence[Any]) -> bool:
     """Return whether forward made a tensor, which is no view of another."""
     if result.__class__ is not Tensor or result._base is not None or result._node is not None:

@@ -397,7 +397,9 @@ def saved_items(node: CustomNode) -> Iterator[tuple[str, Any]]:
         return
     for slot, name in enumerate(node.names._names):
         array, _, _, position = node.saved[slot * STRIDE : (slot + 1) * STRIDE]
-        label = name or _unnamed(node, slot, position)
+        label = name or f"saved_tensors[{slot}]"
+        if not name and position is not None:
+            label = node.arguments.owner(position) if position >= 0 else f"output {-1 - position}"
         yield from ((label, array) for array in _arrays_of(array))
     for key, value in (node.saved[-1] or {}).items():
         if key == "_attributes":
@@ -405,14 +407,6 @@ def saved_items(node: CustomNode) -> Iterator[tuple[str, Any]]:
                 yield from ((name, array) for array in _arrays_of(items[0]))
         else:
             yield from ((key, array) for array in _arrays_of(value))
-
-
-def _unnamed(node: CustomNode, slot: int, position: int | None) -> str:
-    """Return how to call a saved value that was given no name."""
-    if position is None:
-        return f"saved_tensors[{slot}]"
-    owner: str = node.arguments.owner(position) if position >= 0 else f"output {-1 - position}"
-    return owner
 
 
 def _arrays_of(value: Any) -> Iterator[Any]:

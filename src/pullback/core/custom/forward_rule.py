@@ -12,7 +12,7 @@ from typing import Any
 
 from pullback.core.custom import pytree as tree
 from pullback.core.custom.signature import Arguments, Signature, head_of, positional_count, spread
-from pullback.core.function.namespace import ENGINE
+from pullback.core.function.namespace import CORE_OPS
 from pullback.core.graph.modes import run_in_mode
 from pullback.core.graph.node import zeros_for
 from pullback.core.tensor.tensor import Tensor, box
@@ -23,16 +23,8 @@ class ForwardRule:
     """A user's ``jvp``, with how it takes tangents read once.
 
     It takes one for each argument of forward, in order; or by name, if all its parameters are names
-    of forward's arguments. A tangent is None where an argument does not change.
-
-    Parameters
-    ----------
-    name : str
-        The operation's.
-    signature : Signature
-        That of forward.
-    rule : callable
-        ``rule(ctx, *tangents)`` returns one tangent for each output.
+    of forward's arguments. A tangent is None where an argument does not change. ``rule(ctx,
+    *tangents)`` returns one tangent for each output.
     """
 
     def __init__(self, name: str, signature: Signature, rule: Callable[..., Any]) -> None:
@@ -88,7 +80,8 @@ class ForwardRule:
         gradients: Sequence[Tensor | None] = [None] * len(chosen)
         if pairs:
             roots, seeds = zip(*pairs, strict=True)
-            gradients = ENGINE.grad(roots, chosen, seeds, create_graph=recorded, allow_unused=True)
+            more = {"create_graph": recorded, "allow_unused": True}
+            gradients = CORE_OPS.grad(roots, chosen, seeds, **more)
         left = iter(gradients)
         gradients = [None if t is None else next(left) for t in tangents]
         return tuple(node.arguments.in_containers(gradients))

@@ -32,18 +32,9 @@ def count_together(
     """Let each result that shows the memory of an argument, or of another result, count with it.
 
     Return the results: a copy of one whose memory somebody else holds, such as a buffer that
-    forward fills in every call.
-
-    Parameters
-    ----------
-    args, detached : sequence
-        The caller's arguments, and what forward was called with.
-    outs : sequence
-        What it returned: tensors and other objects.
-    ctx : Context
-        Which may hold a result's memory as well.
-    variables : sequence of int
-        Of each of `outs`, how many others within the library hold its array.
+    forward fills in every call; ctx may hold it as well. `args` and `detached` are the caller's
+    arguments and what forward was called with; `variables` says of each of `outs` how many others
+    within the library hold its array.
     """
     results = list(outs)
     for i, out in enumerate(outs):

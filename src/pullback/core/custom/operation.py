@@ -28,6 +28,14 @@ class CustomOp(NodeOperation):
 
     takes_none = True  # backward is called with zeros then
     surrogate_reason = ""  # why the rule's gradient is meant to differ from the derivative
+    # What the user gave, and what is made of it: a jvp alone is a gradient rule, too.
+    given_rule: Callable[..., Any] | None = None
+    given_jvp: Callable[..., Any] | None = None
+    given_vmap: Callable[..., Any] | None = None
+    rule: Callable[..., Any] | None = None
+    forward_rule: ForwardRule | None = None
+    vmap_rule: VmapRule | None = None
+    once = False
     if TYPE_CHECKING:  # each instance's class has its own
 
         def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -66,10 +74,6 @@ class CustomOp(NodeOperation):
         # Of the class, where Python looks for it; static, so that no `self` counts as an argument.
         written = written_call(self)
         type(self).__call__ = staticmethod(written)  # type: ignore[method-assign]
-        self.rule: Callable[..., Any] | None = None
-        self.forward_rule: ForwardRule | None = None  # the jvp that was given
-        self.vmap_rule: VmapRule | None = None  # the vmap that was given
-        self.once = False
         if backward is not None:
             self.set_backward(backward)
         if jvp is not None:
@@ -95,24 +99,12 @@ class CustomOp(NodeOperation):
         state = {"surrogate_reason": self.surrogate_reason}
         return type(self).__base__, (*parts, self.given_jvp, self.given_vmap), state
 
-    @property
-    def given_vmap(self) -> Callable[..., Any] | None:
-        """What the user gave for batches."""
-        return None if self.vmap_rule is None else self.vmap_rule.rule
-
-    @property
-    def given_jvp(self) -> Callable[..., Any] | None:
-        """The forward derivative that the user gave."""
-        return None if self.forward_rule is None else self.forward_rule.rule
-
-    @property
-    def given_rule(self) -> Callable[..., Any] | None:
-        """The gradient rule that the user gave."""
-        own = None if self.forward_rule is None else self.forward_rule.transposed
-        return None if self.rule == own else self.rule
-
     def set_backward(self, rule: Callable[..., Any]) -> None:
         """Make `rule` the gradient rule."""
+        self.given_rule = rule
+        self._run_in_backward(rule)
+
+    def _run_in_backward(self, rule: Callable[..., Any]) -> None:
         self.rule = rule
         self.once = getattr(rule, "_once_differentiable", False)
         parameters = list(inspect.signature(rule).parameters.values())[1:]
@@ -121,15 +113,16 @@ class CustomOp(NodeOperation):
 
     def set_jvp(self, rule: Callable[..., Any]) -> None:
         """Make `rule` the forward derivative, and its transpose the gradient rule if none is."""
-        previous = self.forward_rule
         self.forward_rule = ForwardRule(self.name, self.signature, rule)
-        if self.rule is None or (previous is not None and self.rule == previous.transposed):
-            self.set_backward(self.forward_rule.transposed)
+        self.given_jvp = rule
+        if self.given_rule is None:
+            self._run_in_backward(self.forward_rule.transposed)
             self.takes_tuple = False
 
     def set_vmap(self, rule: Callable[..., Any]) -> None:
         """Make `rule` what computes all samples of a batch."""
         self.vmap_rule = VmapRule(self.name, rule)
+        self.given_vmap = rule
 
     def differentiate(self, node: CustomNode, g: Any, wanted: Any, recorded: bool) -> Sequence[Any]:
         """Return one gradient an input from what the user's backward gives."""

@@ -27,15 +27,7 @@ class VmapInfo(NamedTuple):
 
 
 class VmapRule:
-    """A user's ``vmap``, checked.
-
-    Parameters
-    ----------
-    name : str
-        The operation's.
-    rule : callable
-        ``rule(info, in_dims, *args)`` returns ``(outputs, out_dims)``.
-    """
+    """A user's ``vmap``: ``rule(info, in_dims, *args)`` returns ``(outputs, out_dims)``."""
 
     def __init__(self, name: str, rule: Callable[..., Any]) -> None:
         self.name, self.rule = name, rule

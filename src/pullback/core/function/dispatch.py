@@ -75,11 +75,8 @@ def _kernel(op: Primitive, library: Library) -> Callable[..., Any]:
         kernel: Callable[..., Any]
         kernel = getattr(library.xp, direct) if isinstance(direct, str) else direct
         return kernel
-    forward = (
-        op.unchecked_forward
-        if library is NUMPY and op.unchecked_forward is not None
-        else op.forward
-    )
+    unchecked = op.unchecked_forward if library is NUMPY else None
+    forward = op.forward if unchecked is None else unchecked
     return functools.partial(forward, library.xp)
 
 

@@ -35,17 +35,10 @@ from pullback.core.graph.node import (
     meta_of,
     release,
 )
+from pullback.core.tensor import views
 from pullback.core.tensor.saved import Packed
 from pullback.core.tensor.tensor import Tensor, as_array, box, tensor_class
 from pullback.core.tensor.versions import bump, counter_of
-from pullback.core.tensor.views import (
-    NO_GRAD_VIEW,
-    ONE_OF_MANY,
-    TRACKED,
-    link,
-    refuse_read_only,
-    settings_of,
-)
 from pullback.errors import (
     ERROR_CONTEXT,
     ArgumentTypeError,
@@ -158,7 +151,7 @@ def apply_out(op: Primitive, args: Sequence[Any], settings: dict[str, Any], out:
     """Run `op` and write the result into `out`, which no gradient can flow through."""
     if not isinstance(out, Tensor):
         raise ArgumentTypeError(f"{op.name}: out= must be a Tensor, got {type(out).__name__}")
-    refuse_read_only(op.name, out)
+    views.refuse_read_only(op.name, out)
     if STATE.get().grad and any(isinstance(a, Tensor) and a.requires_grad for a in (*args, out)):
         raise GraphError(
             f"{op.name}: functions with out=... arguments don't support automatic "
@@ -315,13 +308,13 @@ def link_views(
     """Tell each result that shares the source's memory whose view it is."""
     if callable(op.view) and not op.view(settings):
         return
-    kind = ONE_OF_MANY if op.multi else TRACKED
+    kind = views.ONE_OF_MANY if op.multi else views.TRACKED
     if not mode.grad and source.requires_grad:
-        kind = NO_GRAD_VIEW
-    values, array = settings_of(op, settings), source._data
+        kind = views.NO_GRAD_VIEW
+    values, array = views.settings_of(op, settings), source._data
     for i, out in enumerate(outs):
         if shows_memory(out._data, array):
-            link(out, source, op, i if op.multi else None, values, kind)
+            views.link(out, source, op, i if op.multi else None, values, kind)
 
 
 def shows_memory(array: Any, source: Any) -> bool:

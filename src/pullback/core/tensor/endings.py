@@ -21,18 +21,11 @@ __all__ = ["CALLS", "carries", "refuse_as_setting", "run_in_call", "warn_of_end"
 
 
 class Call:
-    """One call of a function by a transform, while it runs.
-
-    Parameters
-    ----------
-    outer : Call or None
-        The call around it.
-    levels : int
-        Those that it differentiates by, as nodes have them. Forward mode has none: its arrays say
-        themselves what changes.
-    """
+    """One call of a function by a transform, while it runs within an outer one."""
 
     def __init__(self, outer: Call | None, levels: int = 0) -> None:
+        # Those that it differentiates by, as nodes have them. Forward mode has none: its arrays say
+        # themselves what changes.
         self.levels: int = levels if outer is None else levels | outer.levels
         self.said: set[Any] = set() if outer is None else outer.said  # lines, one warning each
 

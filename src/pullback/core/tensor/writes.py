@@ -28,18 +28,11 @@ class _Adopted(NamedTuple):
 
 
 class Writes:
-    """What one call of a function wrote to, where it was a constant until then.
-
-    Parameters
-    ----------
-    outer : Writes or None
-        That of the call around it.
-    library : Library, optional
-        The wrapping library of a transform that has one.
-    """
+    """What one call of a function wrote to, where it was a constant until then."""
 
     def __init__(self, outer: Writes | None, library: Any = None) -> None:
-        self._outer, self._library = outer, library
+        self._outer = outer  # that of the call around it
+        self._library = library  # the wrapping one of a transform that has one
         self.adopted: list[_Adopted] = []  # what was brought into the library
         self._made: set[int] = set()  # numbers of tensors; one from outside keeps its own
         self._written: list[ref[Any]] = []
