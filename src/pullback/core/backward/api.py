@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from pullback.arrays import NUMPY, dtype_of, is_array, join, library_of
+from pullback.arrays import NUMPY, dtype_of, is_array, join, library_of, ndarray
 from pullback.core.backward.collect import planned
 from pullback.core.backward.engine import run
 from pullback.core.function.dispatch import wrap_in
@@ -30,7 +30,6 @@ from pullback.errors import (
 )
 
 Tensors = Tensor | Sequence[Tensor]
-_ndarray = NUMPY.array_types[0]
 
 
 def _sequence(api: str, name: str, value: Any) -> list[Any]:
@@ -244,8 +243,8 @@ def tensor_backward(
         elif gradient.__class__ is Tensor and gradient._base is None:
             array = gradient._data
             if (
-                array.__class__ is _ndarray
-                and data.__class__ is _ndarray
+                array.__class__ is ndarray
+                and data.__class__ is ndarray
                 and array.dtype is data.dtype
                 and array.shape == data.shape
             ):
@@ -262,7 +261,7 @@ _seeds: dict[Any, Any] = {}
 
 def _ones(data: Any) -> Any:
     """Return the gradient of a real scalar by itself, made once; None for anything else."""
-    if data.__class__ is not _ndarray or data.size != 1 or data.dtype.kind != "f":
+    if data.__class__ is not ndarray or data.size != 1 or data.dtype.kind != "f":
         return None
     key = (data.dtype.char, data.ndim)
     seed = _seeds.get(key)
@@ -293,7 +292,7 @@ def _grad_to_tensor(g: Any, alone: bool = False) -> Tensor:
     """
     if isinstance(g, Tensor):
         return unaliased(g)
-    if g.__class__ is _ndarray:
+    if g.__class__ is ndarray:
         return box(g if alone and is_unshared(g) else g.copy())
     array = as_array(g)
     library = library_of(array)

@@ -15,7 +15,7 @@ from sys import getrefcount
 from time import perf_counter
 from typing import Any
 
-from pullback.arrays import NUMPY
+from pullback.arrays import ndarray
 from pullback.core.backward.accumulate import accumulate
 from pullback.core.backward.collect import Plan, leads_to, planned
 from pullback.core.backward.hooks import RUNNING, run_grad_hooks, run_posthooks, run_prehooks
@@ -25,8 +25,6 @@ from pullback.core.graph.node import AccumulateGrad, CustomNode, Node, edges_of
 from pullback.core.graph.observer import Observer
 from pullback.core.tensor.ownership import SOLE, is_unshared
 from pullback.core.tensor.tensor import iadd
-
-ndarray = NUMPY.array_types[0]
 
 
 def run(

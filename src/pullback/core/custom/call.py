@@ -13,7 +13,7 @@ from sys import getrefcount
 from time import perf_counter
 from typing import Any, NamedTuple
 
-from pullback.arrays import INTERCEPTING, NUMPY, dtype_of, is_array, join, library_of
+from pullback.arrays import INTERCEPTING, NUMPY, dtype_of, is_array, join, library_of, ndarray
 from pullback.core.custom import pytree as tree
 from pullback.core.custom.context import Context, forward_context, saved_by
 from pullback.core.custom.memory import count_together
@@ -37,12 +37,11 @@ from pullback.core.tensor.versions import BORROWED, EPOCH, bump, count_with, cou
 from pullback.core.tensor.views import CUSTOM, NO_GRAD_VIEW, make_view
 from pullback.errors import InplaceError, UntrackedTensorWarning, warn_user
 
-_ndarray = NUMPY.array_types[0]
 _scalar = NUMPY.xp.generic
 _INEXACT = frozenset(
     NUMPY.xp.dtype(name) for name in ("float16", "float32", "float64", "complex64", "complex128")
 )
-BARE = frozenset((_ndarray, *(dtype.type for dtype in _INEXACT)))  # what becomes a tensor
+BARE = frozenset((ndarray, *(dtype.type for dtype in _INEXACT)))  # what becomes a tensor
 _NUMBERS = frozenset((int, bool, str, type(None)))
 
 
@@ -207,7 +206,7 @@ def _is_new(result: Any, detached: Sequence[Any]) -> bool:
 
 def ordinary(op: Any, array: Any) -> tuple[Meta, ...] | None:
     """Return the description of a result that needs no more than a node, None for any other."""
-    if array.__class__ is not _ndarray or array.dtype not in _INEXACT:
+    if array.__class__ is not ndarray or array.dtype not in _INEXACT:
         return None
     op.result_described = result = (meta_of(array),)
     return result
@@ -424,7 +423,7 @@ class Results:
 def as_result(value: Any) -> Any:
     """Return a bare floating array as a tensor: forward may compute with the library itself."""
     # The array may be the user's own: changing the result in place changes a copy.
-    if value.__class__ is _ndarray and value.dtype in _INEXACT:
+    if value.__class__ is ndarray and value.dtype in _INEXACT:
         return box(value, None, BORROWED)
     if is_array(value) and dtype_of(value.dtype).is_inexact:
         return box(library_of(value).tidy(value), None, BORROWED)

@@ -34,7 +34,7 @@ from sys import getrefcount
 from types import FunctionType
 from typing import Any
 
-from pullback.arrays import INTERCEPTING, NUMPY, carries_gradient, refuse_gradient
+from pullback.arrays import INTERCEPTING, carries_gradient, ndarray, refuse_gradient
 from pullback.core.custom import call, context, memory, pytree as tree
 from pullback.core.custom.context import FORWARD_CONTEXT, Context, saved_by
 from pullback.core.custom.saved_variables import COUNTER, MANY, POSITION, STRIDE
@@ -59,7 +59,7 @@ _KINDS = inspect.Parameter
 _PLAIN = (int, float, bool, str, type(None))
 _CONTAINERS = (list, tuple, dict)
 # The classes of most arguments that are no tensors: they carry no gradient.
-_KNOWN = frozenset((*_PLAIN, complex, NUMPY.array_types[0]))
+_KNOWN = frozenset((*_PLAIN, complex, ndarray))
 
 
 def written_call(op: Any) -> FunctionType:

@@ -12,14 +12,12 @@ from collections.abc import Sequence
 from sys import getrefcount
 from typing import Any
 
-from pullback.arrays import NUMPY, is_array, library_of
+from pullback.arrays import NUMPY, is_array, library_of, ndarray
 from pullback.core.custom import pytree as tree
 from pullback.core.custom.saved_variables import SavedArray
 from pullback.core.tensor.ownership import SOLE, is_held_once, is_unreachable
 from pullback.core.tensor.tensor import Tensor, box
 from pullback.core.tensor.versions import BORROWED, Counter, counter_of, new_counter, shared_counter
-
-_ndarray = NUMPY.array_types[0]
 
 
 def count_together(
@@ -51,7 +49,7 @@ def count_together(
                 break
         else:
             array = out._data
-            if array.__class__ is _ndarray and _others_hold(array, outs, ctx, variables[i] + 1):
+            if array.__class__ is ndarray and _others_hold(array, outs, ctx, variables[i] + 1):
                 results[i] = _copied(out, ctx)
     return results
 
@@ -82,7 +80,7 @@ def _others_hold(array: Any, outs: Sequence[Any], ctx: Any, variables: int) -> b
             return False
     seen = set[int]()
     for value in (*outs, *ctx._values, *dict(ctx._named).values(), *ctx.__dict__.values()):
-        is_leaf = value.__class__ is _ndarray or value.__class__ is Tensor
+        is_leaf = value.__class__ is ndarray or value.__class__ is Tensor
         for leaf in (value,) if is_leaf else tree.leaves(value):
             if others <= 0:
                 return False
@@ -95,7 +93,7 @@ def _others_hold(array: Any, outs: Sequence[Any], ctx: Any, variables: int) -> b
 
 def _times_held(owner: Any, leaf: Any) -> int:
     """Return how often a tensor or an array holds an array."""
-    if leaf.__class__ is _ndarray:
+    if leaf.__class__ is ndarray:
         return leaf.base is owner
     if not isinstance(leaf, Tensor):
         return 0
@@ -198,7 +196,7 @@ def own(result: Any, others: int, lent: Sequence[Any]) -> Any:
 
 
 def _own(value: Any, held_once: bool, others: int, lent: Sequence[Any]) -> Any:
-    if value.__class__ is _ndarray:
+    if value.__class__ is ndarray:
         return _own_array(value, held_once, lent)
     items = tree.children(value)
     if items is not None:
@@ -208,7 +206,7 @@ def _own(value: Any, held_once: bool, others: int, lent: Sequence[Any]) -> Any:
             owned.append(_own(item, once, 0, lent))
         return tree.rebuild(value, owned)
     is_plain = value.__class__ is Tensor and value._node is None
-    if not is_plain or (array := value.data_array()).__class__ is not _ndarray:
+    if not is_plain or (array := value.data_array()).__class__ is not ndarray:
         return value
     if value._base is None:
         held_once = held_once and is_held_once(value._data, 1)  # `array` is one more
@@ -234,6 +232,6 @@ def _own_array(array: Any, held_once: bool, lent: Sequence[Any]) -> Any:
         return array
     arrays = [each._data if isinstance(each, Tensor) else each for each in lent]
     overlaps = NUMPY.overlaps
-    if any(each.__class__ is _ndarray and overlaps(array, each) for each in arrays):
+    if any(each.__class__ is ndarray and overlaps(array, each) for each in arrays):
         return array
     return array.copy()

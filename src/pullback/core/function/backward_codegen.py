@@ -22,7 +22,7 @@ from collections.abc import Callable, Sequence
 from operator import attrgetter
 from typing import Any, NoReturn
 
-from pullback.arrays import NUMPY, Library, is_array, join, library_of
+from pullback.arrays import NUMPY, Library, is_array, join, library_of, ndarray
 from pullback.core.function.codegen import Written, define, expand, register, tupled
 from pullback.core.function.namespace import TENSOR_XP
 from pullback.core.function.primitive import Primitive, parameters
@@ -31,8 +31,6 @@ from pullback.core.tensor.saved import stale, unpacked
 from pullback.core.tensor.tensor import as_array, box
 from pullback.core.tensor.versions import ITSELF
 from pullback.errors import MissingRuleError, compose
-
-_ndarray = NUMPY.array_types[0]
 
 
 def backward_source(op: Primitive) -> str:
@@ -255,7 +253,7 @@ def _lifted(
         a = record[i]
         if a is None or a.__class__ is cls or not is_array(a):
             continue
-        if a.__class__ is not _ndarray or not library.level:
+        if a.__class__ is not ndarray or not library.level:
             return None
         slots = list(record) if slots is None else slots
         slots[i] = library.wrap(a)
@@ -332,7 +330,7 @@ def conjugate(g: Any, xp: Any) -> Any:
 
 register(
     sys.modules[__name__],
-    ARRAYS=frozenset((_ndarray, type(None), int, float, bool, complex)),
+    ARRAYS=frozenset((ndarray, type(None), int, float, bool, complex)),
     numpy=NUMPY.xp,
     stale=stale,
 )

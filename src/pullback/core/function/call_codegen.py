@@ -27,7 +27,7 @@ from inspect import Parameter
 from types import FunctionType
 from typing import Any
 
-from pullback.arrays import NUMPY, DType
+from pullback.arrays import NUMPY, DType, ndarray
 from pullback.core.function import dispatch, inplace, record
 from pullback.core.function.codegen import (
     Written,
@@ -67,7 +67,7 @@ register(
     SHAPES=_Interned(),
     asarray=NUMPY.xp.asarray,
     mode_of=STATE.get,
-    ndarray=NUMPY.array_types[0],
+    ndarray=ndarray,
     number=NUMPY.xp.generic,  # what NumPy gives for 0 dimensions
     snapshot=NUMPY.snapshot,
     tidy=as_array,

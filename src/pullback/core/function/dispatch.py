@@ -22,6 +22,7 @@ from pullback.arrays import (
     join,
     library_of,
     library_of_class,
+    ndarray,
     promote_scalar,
     promote_tensors,
     refuse_gradient,
@@ -44,9 +45,6 @@ from pullback.errors import (
     compose,
     describe,
 )
-
-_ndarray = NUMPY.array_types[0]
-
 
 # -- kernels ---------------------------------------------------------------------------------------
 _NO_KERNEL: tuple[Any, frozenset[Any]] = (None, frozenset())
@@ -83,7 +81,7 @@ def _kernel(op: Primitive, library: Library) -> Callable[..., Any]:
 def plain_settings(settings: dict[str, Any]) -> dict[str, Any]:
     """Return settings with Python's numbers for NumPy's, which would widen the result's dtype."""
     for name, value in settings.items():
-        is_number = isinstance(value, Number) or (value.__class__ is _ndarray and not value.shape)
+        is_number = isinstance(value, Number) or (value.__class__ is ndarray and not value.shape)
         if is_number and hasattr(value, "item"):
             settings[name] = value.item()
     return settings
@@ -129,13 +127,13 @@ def coerce(op: Primitive, args: Sequence[Any]) -> tuple[list[Tensor], Any]:
 
 def _need_nothing(op: Primitive, args: Sequence[Any]) -> bool:
     """Return whether arguments are tensors of one library, device and dtype already."""
-    array = args[0]._data if isinstance(args[0], Tensor) else None
-    if array.__class__ is not _ndarray:
+    array: Any = args[0]._data if isinstance(args[0], Tensor) else None
+    if array.__class__ is not ndarray:
         return array is not None and len(args) == 1 and not op.floating
     if op.floating and array.dtype.kind not in "fc":
         return False
     for other in args[1:]:
-        if not isinstance(other, Tensor) or other._data.__class__ is not _ndarray:
+        if not isinstance(other, Tensor) or other._data.__class__ is not ndarray:
             return False
         if other._data.dtype is not array.dtype:
             return False
@@ -187,7 +185,7 @@ def unwrap_escaped(value: Any) -> Any:
     """Return a tensor of a level that is not active as the part that is computed with instead."""
     while isinstance(value, Tensor):
         array = value._data if value._base is None else value.data_array()
-        if array.__class__ is _ndarray:
+        if array.__class__ is ndarray:
             break
         library = library_of(array)
         if not isinstance(library, WrappingLibrary) or library.level_is_active():
@@ -226,7 +224,7 @@ def box_beside(array: Any, tensor: Tensor) -> Tensor:
     Its array is wrapped where the other's is. Of mixed libraries `coerce` tells.
     """
     data = tensor._data
-    if data.__class__ is not _ndarray and (library := library_of(data)).level:
+    if data.__class__ is not ndarray and (library := library_of(data)).level:
         array = library.wrap(array)
     return box(array, cls=tensor.__class__)
 

@@ -12,7 +12,16 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pullback.arrays import DTYPES, NUMPY, WrappingLibrary, is_array, join, level_of, library_of
+from pullback.arrays import (
+    DTYPES,
+    NUMPY,
+    WrappingLibrary,
+    is_array,
+    join,
+    level_of,
+    library_of,
+    ndarray,
+)
 from pullback.core.function.dispatch import (
     THEIRS,
     UNFIT,
@@ -42,7 +51,6 @@ from pullback.errors import (
     user_variable,
 )
 
-_ndarray = NUMPY.array_types[0]
 _mode = STATE.get
 
 
@@ -148,7 +156,7 @@ def write_unrecorded(kernel: Callable[..., Any], x: Any, other: Any) -> bool:
     if mode.grad or mode.observer is not None or mode.library is not None or x._base is not None:
         return False
     data = x._data
-    if data.__class__ is not _ndarray or data.dtype.kind != "f" or is_borrowed(x):
+    if data.__class__ is not ndarray or data.dtype.kind != "f" or is_borrowed(x):
         return False
     if not data.flags.c_contiguous:  # elements may share their memory
         return False
@@ -156,7 +164,7 @@ def write_unrecorded(kernel: Callable[..., Any], x: Any, other: Any) -> bool:
         if mode.forward and other._node is not None:
             return False
         other = other._data if other._base is None else other.data_array()
-        if other.__class__ is not _ndarray or other.dtype is not data.dtype:
+        if other.__class__ is not ndarray or other.dtype is not data.dtype:
             return False
     elif other.__class__ is not float and other.__class__ is not int:
         return False

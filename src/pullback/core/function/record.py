@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from time import perf_counter
 from typing import Any
 
-from pullback.arrays import NUMPY, join, library_of
+from pullback.arrays import join, library_of, ndarray
 from pullback.core.function.backward_codegen import conjugate_form
 from pullback.core.function.dispatch import (
     THEIRS,
@@ -49,8 +49,6 @@ from pullback.errors import (
     warn_user,
 )
 
-_ndarray = NUMPY.array_types[0]
-
 
 def apply(op: Primitive, args: Sequence[Any], settings: dict[str, Any]) -> Any:
     """Run `op` on tensors, arrays and Python scalars, and record it where a gradient is needed."""
@@ -82,7 +80,7 @@ def _are_plain(args: Sequence[Any]) -> bool:
     for value in args:
         if isinstance(value, Tensor):
             array = value._data
-            if array.__class__ is not _ndarray and library_of(array).run is not None:
+            if array.__class__ is not ndarray and library_of(array).run is not None:
                 return False
         elif value.__class__ is not float and value.__class__ is not int:
             return False

@@ -21,7 +21,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType, SimpleNamespace
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from pullback.arrays import NUMPY, Library, dtype_of, library_of
+from pullback.arrays import NUMPY, Library, dtype_of, library_of, ndarray
 from pullback.errors import ArgumentTypeError, ReleasedError
 
 next_seq = itertools.count(1).__next__
@@ -300,12 +300,9 @@ UNKNOWN: Meta = ((), None, "unknown")
 
 def meta_of(array: Any) -> Meta:
     """Return what a gradient of `array` must fit."""
-    if array.__class__ is _ndarray:
+    if array.__class__ is ndarray:
         return (array.shape, array.dtype, "cpu")
     return (array.shape, array.dtype, device_key(array))
-
-
-_ndarray = NUMPY.array_types[0]
 
 
 def device_key(array: Any) -> str:

@@ -26,6 +26,7 @@ from pullback.arrays import (
     is_array,
     join,
     library_of,
+    ndarray,
     varies,
 )
 from pullback.core.graph.modes import MAKING, STATE
@@ -36,8 +37,6 @@ from pullback.core.tensor.methods import Methods
 from pullback.core.tensor.versions import BORROWED, is_borrowed, shared_counter, version_of
 from pullback.core.tensor.views import array_for_reading, graph_is_lost, refresh
 from pullback.errors import ArgumentTypeError, DTypeError, GraphError, ShapeError
-
-_ndarray = NUMPY.array_types[0]
 
 
 class _Count(int):
@@ -279,7 +278,7 @@ class Tensor(Methods):
     def detach(self) -> Tensor:
         """Return the same values outside of the graph, sharing memory and version."""
         alias = self._alias()
-        if alias._data.__class__ is not _ndarray:
+        if alias._data.__class__ is not ndarray:
             alias._data = constant(alias._data)
         return alias
 
@@ -411,7 +410,7 @@ class Tensor(Methods):
             If the tensor requires grad, grad mode is on, and it is not forced.
         """
         if self._node is None and self._base is None and self._counter is not BORROWED:
-            if self._data.__class__ is _ndarray:  # as most often in a user's forward
+            if self._data.__class__ is ndarray:  # as most often in a user's forward
                 return self._data
         elif not force and self.requires_grad and STATE.get().grad:
             raise self._lost("numpy", "use tensor.detach().numpy() instead")
@@ -630,7 +629,7 @@ def borrowed(g: Any) -> Any:
 
     A change in place changes a copy. None stays None; a tensor keeps its node.
     """
-    if g.__class__ is _ndarray:
+    if g.__class__ is ndarray:
         t = Tensor()
         t._data, t._counter = g, BORROWED
         t._node = t._base = t._grad = None
