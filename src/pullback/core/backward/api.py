@@ -12,9 +12,10 @@ from typing import Any
 from pullback.arrays import NUMPY, dtype_of, is_array, join, library_of, ndarray
 from pullback.core.backward.collect import planned
 from pullback.core.backward.engine import run
+from pullback.core.backward.hooks import add_to_grad
 from pullback.core.function.dispatch import wrap_in
 from pullback.core.function.namespace import CORE_OPS
-from pullback.core.graph.modes import STATE, with_grad
+from pullback.core.graph.modes import STATE
 from pullback.core.graph.node import AccumulateGrad
 from pullback.core.tensor.ownership import is_held_once, is_unshared
 from pullback.core.tensor.tensor import Tensor, as_array, box, unaliased
@@ -217,7 +218,8 @@ def _backward(
     for t in {id(t): t for t in wanted}.values():
         g = result[t._node]
         if g is not None and t._node.__class__ is not AccumulateGrad and not t.retains_grad:
-            _accumulate(t, _grad_to_tensor(g))
+            new = _grad_to_tensor(g)
+            add_to_grad(t, new, new.requires_grad)
 
 
 def tensor_backward(
@@ -274,15 +276,6 @@ def _scalar_seed(root: Tensor) -> Tensor:
     array = root.data_array()
     seed = _ones(array)
     return box(library_of(array).full_like(array, 1) if seed is None else seed)
-
-
-def _accumulate(t: Tensor, g: Tensor) -> None:
-    mode = STATE.get()
-    try:
-        STATE.set(mode if g.requires_grad else with_grad(mode, False))
-        t._grad = g if t._grad is None else t._grad + g
-    finally:
-        STATE.set(mode)
 
 
 def _grad_to_tensor(g: Any, alone: bool = False) -> Tensor:

@@ -46,15 +46,18 @@ def run_grad_hooks(extra: Extra, g: Any) -> Any:
     if extra.retained is not None:
         tensor = extra.retained()
         if tensor is not None:
-            new = unaliased(_grad_to_tensor(g))
-            grad = tensor._grad
-            previous = STATE.get()
-            try:
-                STATE.set(with_grad(previous, isinstance(g, Tensor)))
-                tensor._grad = new if grad is None else grad + new
-            finally:
-                STATE.set(previous)
+            add_to_grad(tensor, unaliased(_grad_to_tensor(g)), isinstance(g, Tensor))
     return g
+
+
+def add_to_grad(tensor: Tensor, g: Tensor, recorded: bool) -> None:
+    """Add a gradient to that of a tensor which is no leaf."""
+    mode = STATE.get()
+    try:
+        STATE.set(mode if recorded else with_grad(mode, False))
+        tensor._grad = g if tensor._grad is None else tensor._grad + g
+    finally:
+        STATE.set(mode)
 
 
 def _replaced(hook: Callable[..., Any], tensor: Tensor, g: Any) -> Any:

@@ -106,7 +106,7 @@ if $g{i} is not None:
             if $data is not $g{i} else $references($data) == $held_once + 1
         )
         if $data is not g and ($data.base is not None or not $once):
-            $data = $own_gradient($data, $once, node, g)
+            $data = $own_array($data, $once, $lent_to_rule(node, g))
         $g{i} = $data
     else:
         $data = None  # would be one more reference

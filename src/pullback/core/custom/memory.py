@@ -171,15 +171,6 @@ IN_CONTAINER: int = tree.map_leaves(_references, [NUMPY.xp.zeros(1)])[0] if SOLE
 
 
 # -- what a user's rules and hooks return ----------------------------------------------------------
-def own_gradient(array: Any, held_once: bool, node: Any, g: Any) -> Any:
-    """Return the array of a gradient, or a copy where somebody else holds its memory.
-
-    Such as a buffer that the rule fills in every call. What the rule was given, the gradients `g`
-    and what forward saved, is nobody's to write to.
-    """
-    return _own_array(array, held_once, lent_to_rule(node, g))
-
-
 def lent_to_rule(node: Any, g: Any) -> list[Any]:
     """Return the tensors and arrays, and other objects, that a rule was given for a node."""
     return [*(g if isinstance(g, list) else [g]), *(node.saved or ())]
@@ -197,7 +188,7 @@ def own(result: Any, others: int, lent: Sequence[Any]) -> Any:
 
 def _own(value: Any, held_once: bool, others: int, lent: Sequence[Any]) -> Any:
     if value.__class__ is ndarray:
-        return _own_array(value, held_once, lent)
+        return own_array(value, held_once, lent)
     items = tree.children(value)
     if items is not None:
         owned = []
@@ -214,7 +205,7 @@ def _own(value: Any, held_once: bool, others: int, lent: Sequence[Any]) -> Any:
         return value
     else:
         held_once = False
-    owned = _own_array(array, held_once, lent)
+    owned = own_array(array, held_once, lent)
     return value if owned is array else box(owned)
 
 
@@ -227,7 +218,8 @@ def _is_only_view(value: Tensor) -> bool:
     return is_own and getrefcount(owner) == SOLE + _times_held(owner, value)
 
 
-def _own_array(array: Any, held_once: bool, lent: Sequence[Any]) -> Any:
+def own_array(array: Any, held_once: bool, lent: Sequence[Any]) -> Any:
+    """Return an array, or a copy where somebody else holds its memory, such as a rule's buffer."""
     if held_once and is_unreachable(array):
         return array
     arrays = [each._data if isinstance(each, Tensor) else each for each in lent]

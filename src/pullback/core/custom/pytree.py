@@ -50,13 +50,8 @@ def rebuild(like: Any, items: list[Any]) -> Any:
 
 
 def leaves(value: Any) -> Iterator[Any]:
-    """Yield what is no container, in order."""
-    items = children(value)
-    if items is None:
-        yield value
-    else:
-        for _, item in items:
-            yield from leaves(item)
+    """Return what is no container, in order."""
+    return iter(flatten(value)[0])
 
 
 def map_leaves(fn: Callable[[Any], Any], value: Any) -> Any:

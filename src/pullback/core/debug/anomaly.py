@@ -119,10 +119,14 @@ def _array_of(value: Any) -> Any:
     return as_array(value) if isinstance(value, _np.generic) else None
 
 
+def _host_array_of(value: Any) -> Any:
+    array = None if isinstance(value, list) else _array_of(value)
+    return None if array is None else library_of(array).to_numpy(array)
+
+
 def _places(value: Any, kind: str) -> str:
     """Say how many elements of a value are `kind`, and where the first is."""
-    array = _array_of(value)
-    host = None if array is None else library_of(array).to_numpy(array)
+    host = _host_array_of(value)
     if host is None or host.size == 1:
         return kind
     bad = _np.isnan(host) if kind == "nan" else _np.isinf(host)
@@ -132,8 +136,7 @@ def _places(value: Any, kind: str) -> str:
 
 def _first_place(value: Any) -> tuple[int, ...] | None:
     """Return the index of the first number of an array that is not finite, NaN before infinity."""
-    array = None if isinstance(value, list) else _array_of(value)
-    host = None if array is None else library_of(array).to_numpy(array)
+    host = _host_array_of(value)
     if host is None or host.dtype.kind not in "fc":
         return None
     for bad in (_np.isnan(host), _np.isinf(host)):

@@ -288,14 +288,9 @@ def only_wanted(edges: Sequence[Any], gradients: Sequence[Any], wanted: Any) -> 
 
 def missing_rule(op: Primitive, i: int) -> NoReturn:
     """Raise: an input that has no rule is asked for its gradient."""
-    raise MissingRuleError(
-        compose(
-            op.name,
-            f"a gradient rule for the argument '{op.inputs[i]}' required",
-            "an operation that has none",
-            hint=f"detach() the argument '{op.inputs[i]}' if its gradient is not needed",
-        )
-    )
+    required = f"a gradient rule for the argument '{op.inputs[i]}' required"
+    hint = f"detach() the argument '{op.inputs[i]}' if its gradient is not needed"
+    raise MissingRuleError(compose(op.name, required, "an operation that has none", hint=hint))
 
 
 def unbroadcast(g: Any, shape: tuple[int, ...], xp: Any) -> Any:

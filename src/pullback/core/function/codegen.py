@@ -117,19 +117,15 @@ def give_defaults(function: FunctionType, signature: inspect.Signature) -> None:
 
 
 def written_parameters(signature: inspect.Signature) -> str:
-    """Return the parameters of a signature as source shows them: plain defaults alone."""
-    parameters = list(map(_shown, signature.parameters.values()))
-    return str(signature.replace(parameters=parameters, return_annotation=_NONE))
+    """Return the parameters of a signature as source shows them, defaults that are plain."""
+    shown = []
+    for p in signature.parameters.values():
+        is_plain = p.default is _NONE or isinstance(p.default, (bool, int, float, str))
+        shown.append(p.replace(annotation=_NONE, default=p.default if is_plain else None))
+    return str(signature.replace(parameters=shown, return_annotation=_NONE))
 
 
 _NONE = inspect.Parameter.empty
-
-
-def _shown(parameter: inspect.Parameter) -> inspect.Parameter:
-    """Return a parameter as source shows it; the function has its default itself."""
-    default = parameter.default
-    is_plain = default is _NONE or isinstance(default, (type(None), bool, int, float, str))
-    return parameter.replace(annotation=_NONE, default=default if is_plain else None)
 
 
 def indented(lines: Iterable[str]) -> list[str]:

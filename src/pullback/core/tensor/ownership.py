@@ -37,13 +37,9 @@ def _references(array: Any) -> int:
     return getrefcount(array)
 
 
-def _count_in_one_slot() -> int:
-    """Return what a function finds that is given an array which one slot of an object holds."""
-    held = [NUMPY.xp.zeros(1)]
-    return _references(held[0]) if SOLE > 0 else -1
-
-
-IN_SLOT = _count_in_one_slot()
+# What a function finds that is given an array which one slot of an object holds.
+_slots = [NUMPY.xp.zeros(1)]
+IN_SLOT = _references(_slots[0]) if SOLE > 0 else -1
 
 
 def is_held_once(thing: Any, others: int = 0) -> bool:
