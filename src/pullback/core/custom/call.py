@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from pullback.arrays import INTERCEPTING, NUMPY, dtype_of, is_array, join, library_of, ndarray
 from pullback.core.custom import pytree as tree
 from pullback.core.custom.context import Context, forward_context, saved_by
-from pullback.core.custom.memory import count_together
+from pullback.core.custom.memory import count_together, position_of
 from pullback.core.custom.signature import Arguments
 from pullback.core.function.inplace import check_allowed, rebase, write
 from pullback.core.function.record import warn_of_lost
@@ -138,7 +138,7 @@ class Call(NamedTuple):
         before = [
             (self.arguments.owner(i), outer)
             for i, (outer, detached) in enumerate(zip(self.args, self.detached, strict=True))
-            if not any(detached is changed for changed in ctx._dirty)  # its old values are gone
+            if position_of(detached, ctx._dirty) is None  # else its old values are gone
         ]
         observer.result(self.op.name, before, list(tree.leaves(result)))
 
@@ -163,7 +163,8 @@ def hint_at_tensors(
     asked, name = error.obj, str(error.name)
     if not (is_array(asked) or isinstance(asked, (Number, list))) or not hasattr(Tensor, name):
         return
-    owner = next((arguments.owner(i) for i, v in enumerate(detached) if v is asked), None)
+    i = position_of(asked, detached)
+    owner = None if i is None else arguments.owner(i)
     if owner is None and any(isinstance(v, Tensor) for v in tree.leaves(list(detached))):
         return
     came = f"got {type(asked).__name__} as '{owner}'"
@@ -258,8 +259,9 @@ class Results:
     def __init__(self, call: Call, ctx: Context) -> None:
         self.call, self.ctx = call, ctx
         self.op, self.args, self.detached = call.op, call.args, call.detached
-        self.dirty = ctx._dirty
-        self.non_differentiable = ctx._non_differentiable
+        # The numbers of the tensors that forward marked, which ctx keeps.
+        self.dirty = set(map(id, ctx._dirty))
+        self.non_differentiable = set(map(id, ctx._non_differentiable))
 
     def of(self, result: Any, epoch: int) -> Any:
         """Return the results, recorded where a gradient is needed."""
@@ -283,7 +285,7 @@ class Results:
     def check_inputs(self) -> None:
         """Raise where forward changed an input in place and did not say so."""
         pairs = list(zip(self.args, self.detached, strict=True))
-        changed = [outer for outer, value in pairs if any(value is d for d in self.dirty)]
+        changed = [outer for outer, value in pairs if id(value) in self.dirty]
         for i, (outer, before) in enumerate(zip(self.args, self.call.versions, strict=True)):
             if before is None:
                 continue
@@ -299,18 +301,14 @@ class Results:
             if marked and version_of(outer) == before:
                 bump(outer)  # written through the array itself
         for outer, value in pairs:
-            if outer is not value and any(value is d for d in self.dirty):
+            if outer is not value and id(value) in self.dirty:
                 count_with(outer, value)
-        if not all(any(d is value for value in self.detached) for d in self.dirty):
+        if not self.dirty.issubset(map(id, self.detached)):
             warn_user(f"{self.op.name}: ctx.mark_dirty was given a tensor that is not an input")
 
     def _changed_input(self, out: Any) -> int | None:
         """Return which input `out` is, if it is one that forward marked dirty."""
-        if self.dirty and any(out is d for d in self.dirty):
-            for i, value in enumerate(self.detached):
-                if out is value:
-                    return i
-        return None
+        return position_of(out, self.detached) if id(out) in self.dirty else None
 
     # -- results ------------------------------------------------------------------------------
     def unrecorded(self, out: Any) -> Any:
@@ -324,7 +322,7 @@ class Results:
         source = self._source(out)
         if source is None or source._node is None:
             return out if self.call.cls is Tensor else self._boxed_as(out, None)
-        if any(out is value for value in self.detached):
+        if position_of(out, self.detached) is not None:
             return source._alias()
         view = self._boxed_as(out, None)
         make_view(view, source, NO_GRAD_VIEW)
@@ -369,12 +367,11 @@ class Results:
             )
 
     def _differentiable(self, out: Tensor) -> bool:
-        constant = self.non_differentiable
-        return out.dtype.is_inexact and not (constant and any(out is t for t in constant))
+        return out.dtype.is_inexact and id(out) not in self.non_differentiable
 
     def _check_dirty_returned(self, outs: list[Any]) -> None:
         for i, value in enumerate(self.detached):
-            if any(value is d for d in self.dirty) and not any(value is o for o in outs):
+            if id(value) in self.dirty and position_of(value, outs) is None:
                 raise InplaceError(
                     f"{self.op.name}: some elements marked as dirty during the forward method were "
                     f"not returned as output: '{self.ctx._arguments.owner(i)}'.\n"
@@ -395,9 +392,8 @@ class Results:
     def _source(self, out: Tensor) -> Tensor | None:
         """Return the caller's input that `out` is, or is a view of."""
         for tensor in (out,) if out._base is None else (out, out._base):
-            for detached, outer in zip(self.detached, self.args, strict=True):
-                if detached is tensor:
-                    return outer  # type: ignore[no-any-return]
+            if (i := position_of(tensor, self.detached)) is not None:
+                return self.args[i]  # type: ignore[no-any-return]
         return None
 
     def _changed(self, out: Tensor, outer: Tensor, target: Any, count: int) -> Tensor:

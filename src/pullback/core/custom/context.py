@@ -17,7 +17,13 @@ from weakref import ref
 
 from pullback.arrays import dtype_of, is_array
 from pullback.core.custom import pytree as tree
-from pullback.core.custom.memory import IN_CONTAINER, counter_among, kept_array, kept_tensor
+from pullback.core.custom.memory import (
+    IN_CONTAINER,
+    counter_among,
+    kept_array,
+    kept_tensor,
+    position_of,
+)
 from pullback.core.custom.saved_variables import (
     STRIDE,
     InputFlags,
@@ -33,7 +39,7 @@ from pullback.core.graph.node import CustomNode
 from pullback.core.tensor.ownership import IN_SLOT
 from pullback.core.tensor.saved import Packed, stale
 from pullback.core.tensor.tensor import Tensor, box
-from pullback.core.tensor.versions import counter_of, new_counter
+from pullback.core.tensor.versions import Counter, counter_of
 from pullback.errors import ArgumentTypeError, GraphError, NameNotFoundError, ReleasedError, nearest
 
 
@@ -193,7 +199,7 @@ class Context:
         elif array.__class__ is SavedArray:
             array = bare = array.array
         if array.__class__ is Packed:
-            array, counter, version = array.unpack(node), new_counter(), 0
+            array, counter, version = array.unpack(node), Counter(), 0
         if counter.version != version:
             what = f"the saved tensor '{name}'" if isinstance(name, str) else "a saved tensor"
             raise stale(node, counter.version, version, what)
@@ -284,9 +290,7 @@ def saved_by(
 
 def _is_constant(out: Any, marked: Sequence[Tensor] | None) -> bool:
     """Return whether no gradient flows through a result of forward: no edge leads to it."""
-    return marked is not None and (
-        not out.dtype.is_inexact or any(out is tensor for tensor in marked)
-    )
+    return marked is not None and (not out.dtype.is_inexact or position_of(out, marked) is not None)
 
 
 def kept_attributes(
@@ -332,15 +336,10 @@ def items_of(
         return (_without_tensors(value, held_once, detached, outs, hooks, marked), None, 0, None)
     array: Any = value._data if value._base is None else value.data_array()
     counter = counter_among(detached, counter_of(value))
-    position: int | None = None
-    for i, tensor in enumerate(detached):
-        if tensor is value:
-            position = i
-            break
-    for i, out in enumerate(outs):
-        if out is value and not _is_constant(out, marked):
-            position = -1 - i
-            break
+    position = position_of(value, detached)
+    output = position_of(value, outs)
+    if output is not None and not _is_constant(value, marked):
+        position = -1 - output
     if position is None:
         array, counter = kept_tensor(array, counter, detached, outs)
     if hooks is not None:

@@ -17,7 +17,15 @@ from pullback.core.custom import pytree as tree
 from pullback.core.custom.saved_variables import SavedArray
 from pullback.core.tensor.ownership import SOLE, is_held_once, is_unreachable
 from pullback.core.tensor.tensor import Tensor, box
-from pullback.core.tensor.versions import BORROWED, Counter, counter_of, new_counter, shared_counter
+from pullback.core.tensor.versions import BORROWED, Counter, counter_of, shared_counter
+
+
+def position_of(value: Any, values: Sequence[Any]) -> int | None:
+    """Return where an object itself is among others, None where it is none of them."""
+    for i, other in enumerate(values):
+        if other is value:
+            return i
+    return None
 
 
 def count_together(
@@ -39,7 +47,7 @@ def count_together(
         if not isinstance(out, Tensor):
             continue
         owner = out if out._base is None else out._base
-        if True in [owner is t for t in detached]:
+        if position_of(owner, detached) is not None:
             continue
         overlaps = library_of(out._data).overlaps
         earlier = outs[:i]
@@ -138,7 +146,7 @@ def kept_tensor(
     if shown is None or shown is BORROWED:  # a change of a borrowed result is one of a copy
         return array, counter
     if is_array(shown):
-        return library_of(array).snapshot(array), new_counter()
+        return library_of(array).snapshot(array), Counter()
     return array, shown
 
 
@@ -158,8 +166,7 @@ def kept_array(
         return (array, None, 0, None)
     if not is_array(shown):
         return (SavedArray(array), shown, shown.version, None)
-    position = next((i for i, value in enumerate(detached) if value is array), None)
-    return (library.snapshot(array), None, 0, position)
+    return (library.snapshot(array), None, 0, position_of(array, detached))
 
 
 def _references(leaf: Any) -> int:

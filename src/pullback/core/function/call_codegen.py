@@ -38,7 +38,6 @@ from pullback.core.function.codegen import (
     tupled,
 )
 from pullback.core.function.dispatch import own_word
-from pullback.core.function.inplace import standard_kernel
 from pullback.core.function.primitive import Primitive
 from pullback.core.graph.modes import STATE
 from pullback.core.graph.node import FILL, ITEMS
@@ -246,7 +245,7 @@ def inplace_call(op: Primitive) -> FunctionType:
 
     def write() -> Written:
         x, *others = op.inputs
-        kernel = standard_kernel(op)
+        kernel = None if op.xp_name is None else getattr(NUMPY.xp, op.xp_name)
         lines = [f"def {op.name}_({', '.join(op.inputs)}, /):"]
         if len(others) == 1 and kernel is not None:
             lines += [
@@ -393,7 +392,7 @@ class _Writer:
         for name, other in (self.inputs[::-1], self.inputs):
             # The array is the caller's: a later change of it must not be seen by backward.
             copied = f"$snapshot({name}) if {other}.requires_grad else {name}"
-            boxed = f"$box_beside({copied if self._keeps(name) else name}, {other})"
+            boxed = f"$box_beside({copied if name in self.op.needed_by else name}, {other})"
             passed = ", ".join(boxed if n == name else n for n in self.inputs)
             arguments = f"{passed}{self.keywords}"
             lines += expand(_ARRAY_BESIDE, tensor=other, array=name, arguments=arguments)
@@ -429,7 +428,7 @@ class _Writer:
         own = (
             self.inputs.index(x) in self.op.nondifferentiable_inputs
         )  # a mask has a dtype of its own
-        keeps = self._keeps(x)
+        keeps = x in self.op.needed_by
         counter = [f"${x}_counter = {x}._counter or $counter_of({x})"] if keeps else []
         number: list[str] = []
         if not own and not any(n.startswith(f"{x}_") for n in self.op.layout):
@@ -447,10 +446,6 @@ class _Writer:
             boxed=f"{', '.join(boxed if n == x else n for n in self.inputs)}{self.keywords}",
             apply=self.apply,
         )
-
-    def _keeps(self, name: str) -> bool:
-        """Return whether some rule asks for an input."""
-        return name in self.op.needed_by
 
     def _variadic(self) -> list[str]:
         """Return the block for any number of arrays."""

@@ -93,7 +93,10 @@ def _of_one_library(op: Primitive, x: Tensor, others: Sequence[Any]) -> Sequence
     """
     library = library_of(x._data)
     if isinstance(library, WrappingLibrary) and not library.level_is_active():
-        raise _shared_by_samples(op, x)
+        required = "a tensor that it made, or got as an argument, required where a function writes"
+        came = "one that it closes over, while it is called for each sample or tangent by itself"
+        hint = "make the tensor inside of the function"
+        raise GraphError(compose(op.name, required, came, ("x", x), hint=hint))
     wrapping = _mode().library
     if wrapping is not None and wrapping.level > library.level:
         x._data, library = wrapping.wrap(x._data), wrapping
@@ -133,18 +136,6 @@ def adopt(op: Primitive, x: Tensor, others: Sequence[Any]) -> None:
         owner._data, owner._node = wrapped._data, wrapped._node
         if owner is not x:
             views.replay(x)
-
-
-def _shared_by_samples(op: Primitive, x: Tensor) -> GraphError:
-    required = "a tensor that it made, or got as an argument, required where a function writes"
-    came = "one that it closes over, while it is called for each sample or tangent by itself"
-    hint = "make the tensor inside of the function"
-    return GraphError(compose(op.name, required, came, ("x", x), hint=hint))
-
-
-def standard_kernel(op: Primitive) -> Callable[..., Any] | None:
-    """Return the default library's function that `op` calls, if it calls just one."""
-    return None if op.xp_name is None else getattr(NUMPY.xp, op.xp_name)
 
 
 def write_unrecorded(kernel: Callable[..., Any], x: Any, other: Any) -> bool:
@@ -282,10 +273,6 @@ def _cast(name: str, result: Tensor, x: Tensor) -> Tensor:
     return cast
 
 
-def _requires_grad(value: Any) -> bool:
-    return isinstance(value, Tensor) and value.requires_grad
-
-
 def check_allowed(name: str, x: Tensor, others: Sequence[Any] = ()) -> bool:
     """Return whether the change will be recorded; raise where it must not happen.
 
@@ -303,7 +290,7 @@ def check_allowed(name: str, x: Tensor, others: Sequence[Any] = ()) -> bool:
             warn_of_lost(name, [o._node for o in others if isinstance(o, Tensor)])
         return False
     requires = x.requires_grad
-    tracked = requires or any(_requires_grad(o) for o in others)
+    tracked = requires or any(isinstance(o, Tensor) and o.requires_grad for o in others)
     if requires and x._node.__class__ is AccumulateGrad:
         raise _leaf_changed(name, "a leaf", x)
     if x._base is not None:
