@@ -43,10 +43,8 @@ def run_grad_hooks(extra: Extra, g: Any) -> Any:
     for key, hook in list(extra.tensor_hooks.items()):
         if key in extra.tensor_hooks:
             g = _replaced(hook, borrowed(g), g)
-    if extra.retained is not None:
-        tensor = extra.retained()
-        if tensor is not None:
-            add_to_grad(tensor, unaliased(_grad_to_tensor(g)), isinstance(g, Tensor))
+    if extra.retained is not None and (tensor := extra.retained()) is not None:
+        add_to_grad(tensor, unaliased(_grad_to_tensor(g)), isinstance(g, Tensor))
     return g
 
 
@@ -71,11 +69,7 @@ def _replaced(hook: Callable[..., Any], tensor: Tensor, g: Any) -> Any:
                 "the backward pass.\nhint: return the new gradient from the hook instead."
             )
         return g
-    if not isinstance(result, Tensor):
-        raise ArgumentTypeError(
-            f"register_hook: a hook must return a Tensor or None, got {type(result).__name__}"
-        )
-    _check_like("register_hook", result, tensor)
+    _check("register_hook", "a Tensor", result, tensor)
     return take_back(own(result, 0, (g,)), g)
 
 
@@ -107,16 +101,18 @@ def _fitting(api: str, value: Any, g: Any, like: Any) -> Any:
     """Return what a hook put in the place of the gradient `g`, after the checks."""
     if value is None:
         return None
-    if not isinstance(value, Tensor):
-        raise ArgumentTypeError(
-            f"{api}: a hook must return Tensors or None, got {type(value).__name__}"
-        )
-    if g is not None:
-        _check_like(api, value, _grad_to_tensor(g))
+    _check(api, "Tensors", value, None if g is None else _grad_to_tensor(g))
     return take_back(value, like)
 
 
-def _check_like(api: str, value: Tensor, before: Tensor) -> None:
+def _check(api: str, required: str, value: Any, before: Tensor | None) -> None:
+    """Raise unless a hook returned a tensor, of the shape and dtype of the one before if any."""
+    if not isinstance(value, Tensor):
+        raise ArgumentTypeError(
+            f"{api}: a hook must return {required} or None, got {type(value).__name__}"
+        )
+    if before is None:
+        return
     if value.shape != before.shape or value.dtype is not before.dtype:
         raise GradientError(
             f"{api}: a hook must return a gradient of the same shape and dtype, got shape "

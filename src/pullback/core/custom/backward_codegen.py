@@ -133,13 +133,12 @@ def _lines(parameters: Sequence[Parameter], takes_one: bool) -> list[str]:
     def each(prefix: str) -> str:
         return tupled([f"{prefix}{i}" for i in range(count)])
 
-    grads = each("$g")
-    by_name = [f"if $len($result) == {count}:", f"    {grads} = {_by_name(parameters, True)}"]
+    grads, by_name = each("$g"), _by_name(names, names)
     run = "$NO_PASS if wanted is None else (wanted, False)"
-    required = sum(p.default is p.empty for p in parameters)
-    if 0 < required < count:
-        by_name.append(f"elif $len($result) == {required}:")
-        by_name.append(f"    {grads} = {_by_name(parameters, False)}")
+    required = [p.name for p in parameters if p.default is p.empty]
+    if 0 < len(required) < count:
+        test, *taken = _by_name(names, required)
+        by_name += [f"el{test}", *taken]
     misfit = "g.__class__ is not $ndarray"
     return expand(
         _BACKWARD,
@@ -164,14 +163,11 @@ def _lines(parameters: Sequence[Parameter], takes_one: bool) -> list[str]:
     )
 
 
-def _by_name(parameters: Sequence[Parameter], every: bool) -> str:
-    """Return where the gradients are, those of arguments with a default only if `every` one is."""
-    return tupled(
-        [
-            f"$result[{p.name!r}]" if every or p.default is p.empty else "$MISSING"
-            for p in parameters
-        ]
-    )
+def _by_name(names: Sequence[str], given: Sequence[str]) -> list[str]:
+    """Return the lines for a mapping that has gradients of these names."""
+    items = [f"$result[{n!r}]" if n in given else "$MISSING" for n in names]
+    variables = tupled([f"$g{i}" for i in range(len(names))])
+    return [f"if $len($result) == {len(given)}:", f"    {variables} = {tupled(items)}"]
 
 
 def differentiate(node: CustomNode, g: Any, wanted: Any, recorded: bool) -> Sequence[Any]:

@@ -71,16 +71,13 @@ def written_call(op: Any) -> FunctionType:
     written = _written(op)
     function = written.function()
     _know_weakly(op, function.__globals__, f"{written.prefix}op")
-    function.__name__ = op.name
-    function.__qualname__ = op.name if op.takes_ctx_by_name else _without_ctx(op)
+    function.__name__ = function.__qualname__ = op.name
+    if not op.takes_ctx_by_name:  # it may be forgotten, which Python's error for a wrong call says
+        first = next(iter(inspect.signature(op.forward).parameters))
+        note = f"{op.name}: forward takes ctx first, and so its {first!r} is ctx"
+        function.__qualname__ = f"{note}; {op.name}"
     give_defaults(function, op.signature.full)
     return function
-
-
-def _without_ctx(op: Any) -> str:
-    """Return what Python's error for a wrong call calls an operation whose ctx may be forgotten."""
-    first = next(iter(inspect.signature(op.forward).parameters))
-    return f"{op.name}: forward takes ctx first, and so its {first!r} is ctx; {op.name}"
 
 
 def _know_weakly(op: Any, uses: dict[str, Any], key: str) -> None:

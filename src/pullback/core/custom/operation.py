@@ -81,13 +81,11 @@ class CustomOp(NodeOperation):
         if vmap is not None:
             self.set_vmap(vmap)
 
-    def __copy__(self) -> Any:
+    def __copy__(self, memo: Any = None) -> Any:
         """Return the operation itself, as functions are copied."""
         return self
 
-    def __deepcopy__(self, memo: Any) -> Any:
-        """Return the operation itself, as functions are copied."""
-        return self
+    __deepcopy__ = __copy__
 
     def __reduce__(self) -> Any:
         """Pickle the name of an operation that its module has, else what it is made of."""

@@ -200,7 +200,7 @@ def _entered(op: str, inputs: Sequence[Named]) -> AnomalyError:
         f"{_called(op)}: inputs without nan were required, got {_places(value, 'nan')} of "
         f"'{name}'; {op} did not make it: '{name}' is {_source(node)}.",
         inputs,
-        node=None if node is None else _real(node),
+        node=_real(node),
         operation=op,
         argument=name,
         value=value,
@@ -223,7 +223,8 @@ def _source(node: Node | None) -> str:
     return f"what {node.name()} takes of {_source(of.record[0])}"
 
 
-def _real(node: Node) -> Node:
+def _real(node: Any) -> Any:
+    """Return the node that ran: of an output that of all."""
     return node.node if isinstance(node, Output) else node
 
 

@@ -409,14 +409,14 @@ def _is_foreign(value: Any) -> bool:
 
 def named(op: Primitive, args: Sequence[Any]) -> list[tuple[str, Any]]:
     """Return the arguments of an operation, each with its name."""
-    simple = not op.variadic and len(args) == len(op.inputs)
-    names = op.inputs if simple else _names(op, args)
-    return list(zip(names, args, strict=True))
+    return list(zip(_names(op, args), args, strict=True))
 
 
-def _names(op: Primitive, args: Sequence[Any]) -> list[str]:
+def _names(op: Primitive, args: Sequence[Any]) -> Sequence[str]:
     if op.variadic:
         return [f"{op.inputs[0] if op.inputs else 'arrays'}[{i}]" for i in range(len(args))]
+    if len(args) == len(op.inputs):
+        return op.inputs
     return [op.inputs[i] if i < len(op.inputs) else f"argument {i}" for i in range(len(args))]
 
 

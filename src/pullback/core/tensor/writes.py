@@ -15,8 +15,6 @@ from contextvars import ContextVar
 from typing import Any, NamedTuple
 from weakref import ref
 
-__all__ = ["WRITES", "Writes"]
-
 
 class _Adopted(NamedTuple):
     """A tensor that was brought into a wrapping library: what it held, and the error."""
