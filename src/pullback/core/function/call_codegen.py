@@ -23,7 +23,7 @@ A call of two tensors that are broadcast, of which the first alone is tracked, s
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from inspect import Parameter
+from inspect import Parameter, Signature
 from types import FunctionType
 from typing import Any
 
@@ -36,6 +36,7 @@ from pullback.core.function.codegen import (
     lazy_function,
     register,
     tupled,
+    written_parameters,
 )
 from pullback.core.function.dispatch import own_word
 from pullback.core.function.primitive import Primitive
@@ -258,11 +259,6 @@ def inplace_call(op: Primitive) -> FunctionType:
     return lazy_function(f"{op.name}_", op.inputs, {}, write)
 
 
-def _shown(default: Any) -> str:
-    """Return a default as the source shows it; the function has the object itself."""
-    return repr(default) if type(default) in (type(None), bool, int, float, str, tuple) else "..."
-
-
 def _words(op: Primitive) -> dict[str, str]:
     """Return PyTorch's keywords for settings that may be left out, by ours."""
     pairs = {own_word(word, op.settings): word for word in ("dim", "keepdim")}
@@ -300,22 +296,21 @@ class _Writer:
         op = self.op
         blocks = self._several if op.multi else self._variadic if op.variadic else self._blocks
         body = [*self._refusing(), *blocks(), f"return {self.apply}"]
-        lines = [f"def {op.name}({self._parameters()}):", *indented(body)]
+        lines = [f"def {op.name}{self._parameters()}:", *indented(body)]
         names = [*self.inputs, *op.settings, *self.refused]
         return Written(op.name, lines, names, op=op, kernels=op.kernels)
 
     def _parameters(self) -> str:
-        arrays = f"*{self.inputs[0]}" if self.op.variadic else f"{', '.join(self.inputs)}, /"
-        keywords = [
-            name if default is Parameter.empty else f"{name}={_shown(default)}"
-            for name, default in self.op.settings.items()
-        ]
-        keywords += ["out=None"] if self.out else []
-        star = ["*"] if keywords and not self.op.variadic else []
+        kind = Parameter.VAR_POSITIONAL if self.op.variadic else Parameter.POSITIONAL_ONLY
+        parameters = [Parameter(name, kind) for name in self.inputs]
+        keywords = {**self.op.settings, **({"out": None} if self.out else {})}
         if self.refused:
-            rest, *more = self.refused
-            star, keywords = [f"*{rest}"], [*keywords, *(f"{name}=None" for name in more)]
-        return ", ".join([arrays, *star, *keywords])
+            rest, *words = self.refused
+            parameters.append(Parameter(rest, Parameter.VAR_POSITIONAL))
+            keywords |= dict.fromkeys(words)
+        last = Parameter.KEYWORD_ONLY
+        parameters += [Parameter(name, last, default=value) for name, value in keywords.items()]
+        return written_parameters(Signature(parameters))
 
     def _refusing(self) -> list[str]:
         """Return the lines that take PyTorch's keywords, refuse positions, and fill `out`."""

@@ -120,7 +120,7 @@ def written_parameters(signature: inspect.Signature) -> str:
     """Return the parameters of a signature as source shows them, defaults that are plain."""
     shown = []
     for p in signature.parameters.values():
-        is_plain = p.default is _NONE or isinstance(p.default, (bool, int, float, str))
+        is_plain = p.default is _NONE or isinstance(p.default, (bool, int, float, str, tuple))
         shown.append(p.replace(annotation=_NONE, default=p.default if is_plain else None))
     return str(signature.replace(parameters=shown, return_annotation=_NONE))
 
