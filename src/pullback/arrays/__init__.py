@@ -44,6 +44,7 @@ from pullback.arrays.registry import (
     library_for,
     library_of,
     library_of_class,
+    ndarray,
     register,
 )
 from pullback.arrays.sums import add_up, running_sum
@@ -81,6 +82,7 @@ __all__ = [
     "library_for",
     "library_of",
     "library_of_class",
+    "ndarray",
     "promote",
     "promote_scalar",
     "promote_tensors",

@@ -188,6 +188,11 @@ class Library:
         """Return an array filled with a Python number, sharing memory with nothing."""
         return self.xp.full(shape, value, dtype=self.native(dtype), device=device)
 
+    def full_like(self, a: Array, value: Any, dtype: DType | None = None) -> Array:
+        """Return an array of a Python number in the shape, dtype and place of `a`."""
+        device = self.native_device(self.device(a))
+        return self.full(a.shape, value, dtype or self.dtype(a), device)
+
     def from_numpy(self, array: np.ndarray[Any, Any], device: Any = None) -> Array:
         """Return a NumPy array's values as an array of this library, which may share its memory."""
         return self.xp.asarray(array, device=device)

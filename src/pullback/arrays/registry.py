@@ -30,6 +30,7 @@ __all__ = [
 ]
 
 NUMPY: Final = NumPy()
+ndarray: Final[Any] = NUMPY.array_types[0]
 CUPY: Final = CuPy()
 
 # The top-level module of an array's type, and the library that knows such arrays better than the

@@ -180,7 +180,7 @@ def test_a_traceback_through_a_users_operation_shows_the_line_that_binds_its_arg
     with pytest.raises(KeyError) as caught:
         op(pb.ones(2))
     assert "generated call of fails" in last_lines(caught.value)
-    assert "def call(x, *, scale):" in source_around(caught.value)
+    assert "def call(x, *, scale=2.0):" in source_around(caught.value)
 
 
 def source_around(error):

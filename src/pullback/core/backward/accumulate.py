@@ -8,15 +8,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from pullback.arrays import NUMPY, is_array, library_of
+from pullback.arrays import is_array, library_of, ndarray
 from pullback.core.backward.hooks import run_posthooks, run_prehooks
 from pullback.core.graph.locks import LAST_LEAF, LEAVES
 from pullback.core.tensor.ownership import is_unshared
 from pullback.core.tensor.tensor import as_array, box, iadd, unaliased
 from pullback.core.tensor.versions import BORROWED, bump
 from pullback.errors import GradientError
-
-_array = NUMPY.array_types[0]
 
 
 def accumulate(node: Any, g: Any, owned: bool, recorded: bool) -> None:
@@ -32,10 +30,10 @@ def accumulate(node: Any, g: Any, owned: bool, recorded: bool) -> None:
         if recorded:
             leaf._grad = unaliased(g) if grad is None else grad + g
         elif grad is None:
-            array = g if g.__class__ is _array else as_array(g)
+            array = g if g.__class__ is ndarray else as_array(g)
             # A hook may have kept what it saw; a buffer of one reference may still be a view.
             if not owned or extra is not None or not is_unshared(array):
-                array = array.copy() if g.__class__ is _array else library_of(array).copy(array)
+                array = array.copy() if g.__class__ is ndarray else library_of(array).copy(array)
             leaf._grad = g = box(array)  # post-hooks see the gradient as it was accumulated
         elif grad._counter is BORROWED:  # from a hook: its memory is not the leaf's to write to
             leaf._grad = box(as_array(grad.data_array() + g))

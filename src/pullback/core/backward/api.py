@@ -6,16 +6,16 @@ for. The pass itself is engine.py's.
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from pullback.arrays import NUMPY, dtype_of, is_array, join, library_of
+from pullback.arrays import NUMPY, dtype_of, is_array, join, library_of, ndarray
 from pullback.core.backward.collect import planned
 from pullback.core.backward.engine import run
+from pullback.core.backward.hooks import add_to_grad
 from pullback.core.function.dispatch import wrap_in
-from pullback.core.function.namespace import ENGINE
-from pullback.core.graph.modes import STATE, with_grad
+from pullback.core.function.namespace import CORE_OPS
+from pullback.core.graph.modes import STATE
 from pullback.core.graph.node import AccumulateGrad
 from pullback.core.tensor.ownership import is_held_once, is_unshared
 from pullback.core.tensor.tensor import Tensor, as_array, box, unaliased
@@ -31,7 +31,6 @@ from pullback.errors import (
 )
 
 Tensors = Tensor | Sequence[Tensor]
-_ndarray = NUMPY.array_types[0]
 
 
 def _sequence(api: str, name: str, value: Any) -> list[Any]:
@@ -46,11 +45,17 @@ def _sequence(api: str, name: str, value: Any) -> list[Any]:
     return items
 
 
-def _roots(api: str, name: str, tensors: Any) -> list[Tensor]:
-    roots = _sequence(api, name, tensors)
-    for i, t in enumerate(roots):
+def _tensors(api: str, name: str, value: Any) -> list[Tensor]:
+    tensors = _sequence(api, name, value)
+    for i, t in enumerate(tensors):
         if not isinstance(t, Tensor):
             raise ArgumentTypeError(f"{api}: {name}[{i}] must be a Tensor, got {type(t).__name__}")
+    return tensors
+
+
+def _roots(api: str, name: str, tensors: Any) -> list[Tensor]:
+    roots = _tensors(api, name, tensors)
+    for i, t in enumerate(roots):
         if not t.requires_grad:
             raise GraphError(
                 f"{api}: element {i} of tensors does not require grad and does not have a "
@@ -93,14 +98,10 @@ def _implicit_seed(api: str, i: int, root: Tensor) -> Tensor:
             f"{api}: grad can be implicitly created only for real scalar outputs, got dtype "
             f"{root.dtype.name}.\nhint: pass the gradient of the output."
         )
-    array = root.data_array()
-    library = library_of(array)
-    device = library.native_device(library.device(array))
-    return box(library.full(array.shape, 1, root.dtype, device))
+    return _scalar_seed(root)
 
 
 def _seed(api: str, i: int, root: Tensor, g: Any, batched: bool) -> Tensor:
-    library = library_of(root.data_array())
     if g is None:
         return _implicit_seed(api, i, root)
     if not isinstance(g, Tensor):
@@ -111,14 +112,10 @@ def _seed(api: str, i: int, root: Tensor, g: Any, batched: bool) -> Tensor:
         g = box(library_of(g).tidy(g))
     shape = g.shape[1:] if batched else g.shape
     if shape != root.shape or (batched and not g.shape):
+        more = " With is_grads_batched=True it needs one more leading dimension." if batched else ""
         raise ShapeError(
             f"{api}: Mismatch in shape: grad_output[{i}] has a shape of {g.shape} and output[{i}] "
-            f"has a shape of {root.shape}."
-            + (
-                " With is_grads_batched=True it needs one more leading dimension."
-                if batched
-                else ""
-            )
+            f"has a shape of {root.shape}.{more}"
         )
     if g.is_complex() != root.is_complex() or not g.dtype.is_inexact:
         raise DTypeError(
@@ -126,6 +123,7 @@ def _seed(api: str, i: int, root: Tensor, g: Any, batched: bool) -> Tensor:
             f"same dtype. Mismatch in dtype: grad_output[{i}] has dtype {g.dtype.name} and "
             f"output[{i}] has dtype {root.dtype.name}."
         )
+    library = library_of(root.data_array())
     wider = join((library, library_of(g._data)))
     if wider is None or g.device != root.device:
         raise GraphError(
@@ -139,21 +137,17 @@ def _seed(api: str, i: int, root: Tensor, g: Any, batched: bool) -> Tensor:
 
 
 def _run(
-    roots: list[Tensor],
-    seeds: list[Tensor],
+    roots: Sequence[Tensor],
+    seeds: Sequence[Tensor],
     targets: list[Any] | None,
     retain: bool,
-    create: bool,
+    recorded: bool,
     accumulate: bool,
+    ends: Collection[Any] = (),
 ) -> Mapping[Any, Any]:
-    return run(
-        [t._node for t in roots],
-        seeds if create else [g.data_array() for g in seeds],
-        targets,
-        retain,
-        create,
-        accumulate,
-    )
+    grads = seeds if recorded else [g.data_array() for g in seeds]
+    nodes = [t._node for t in roots]
+    return run(nodes, grads, targets, retain, recorded, accumulate, ends=ends)
 
 
 def backward(
@@ -224,7 +218,8 @@ def _backward(
     for t in {id(t): t for t in wanted}.values():
         g = result[t._node]
         if g is not None and t._node.__class__ is not AccumulateGrad and not t.retains_grad:
-            _accumulate(t, _grad_to_tensor(g))
+            new = _grad_to_tensor(g)
+            add_to_grad(t, new, new.requires_grad)
 
 
 def tensor_backward(
@@ -250,8 +245,8 @@ def tensor_backward(
         elif gradient.__class__ is Tensor and gradient._base is None:
             array = gradient._data
             if (
-                array.__class__ is _ndarray
-                and data.__class__ is _ndarray
+                array.__class__ is ndarray
+                and data.__class__ is ndarray
                 and array.dtype is data.dtype
                 and array.shape == data.shape
             ):
@@ -268,7 +263,7 @@ _seeds: dict[Any, Any] = {}
 
 def _ones(data: Any) -> Any:
     """Return the gradient of a real scalar by itself, made once; None for anything else."""
-    if data.__class__ is not _ndarray or data.size != 1 or data.dtype.kind != "f":
+    if data.__class__ is not ndarray or data.size != 1 or data.dtype.kind != "f":
         return None
     key = (data.dtype.char, data.ndim)
     seed = _seeds.get(key)
@@ -277,13 +272,10 @@ def _ones(data: Any) -> Any:
     return seed
 
 
-def _accumulate(t: Tensor, g: Tensor) -> None:
-    mode = STATE.get()
-    try:
-        STATE.set(mode if g.requires_grad else with_grad(mode, False))
-        t._grad = g if t._grad is None else t._grad + g
-    finally:
-        STATE.set(mode)
+def _scalar_seed(root: Tensor) -> Tensor:
+    array = root.data_array()
+    seed = _ones(array)
+    return box(library_of(array).full_like(array, 1) if seed is None else seed)
 
 
 def _grad_to_tensor(g: Any, alone: bool = False) -> Tensor:
@@ -293,7 +285,7 @@ def _grad_to_tensor(g: Any, alone: bool = False) -> Tensor:
     """
     if isinstance(g, Tensor):
         return unaliased(g)
-    if g.__class__ is _ndarray:
+    if g.__class__ is ndarray:
         return box(g if alone and is_unshared(g) else g.copy())
     array = as_array(g)
     library = library_of(array)
@@ -301,12 +293,10 @@ def _grad_to_tensor(g: Any, alone: bool = False) -> Tensor:
 
 
 def _inputs(api: str, inputs: Any) -> list[Tensor]:
-    wanted = _sequence(api, "inputs", inputs)
+    wanted = _tensors(api, "inputs", inputs)
     if not wanted:
         raise GraphError(f"{api}: `inputs` argument to `{api}()` cannot be empty.")
     for i, t in enumerate(wanted):
-        if not isinstance(t, Tensor):
-            raise ArgumentTypeError(f"{api}: inputs[{i}] must be a Tensor, got {type(t).__name__}")
         if not t.requires_grad:
             raise GraphError(
                 f"{api}: One of the differentiated Tensors does not require grad: inputs[{i}].\n"
@@ -380,13 +370,17 @@ def grad(
         result = _batched(roots, seeds, targets, retain, create_graph)
     else:
         result = _run(roots, seeds, targets, retain, create_graph, False)
-    return tuple(
-        _result(i, t, result, bool(allow_unused), materialize_grads, create_graph)
-        for i, t in enumerate(wanted)
-    )
-
-
-_NODE = operator.attrgetter("_node")
+    gradients = _as_tensors(targets, result)
+    for i, (t, g) in enumerate(zip(wanted, gradients, strict=True)):
+        if g is None and materialize_grads:
+            zeros = box(library_of(t._data).full_like(t._data, 0))
+            gradients[i] = zeros.requires_grad_(create_graph)
+        elif g is None and not allow_unused:
+            raise GraphError(
+                "grad: One of the differentiated Tensors appears to not have been used in the "
+                f"graph: inputs[{i}].\nhint: Set allow_unused=True if this is the desired behavior."
+            )
+    return tuple(gradients)
 
 
 def pulled_back(
@@ -400,15 +394,8 @@ def pulled_back(
     """Return the gradients by `inputs` of outputs that require grad: `grad` for transforms.
 
     The gradients of the outputs are tensors that fit, which is not checked; None is for scalars.
-
-    Parameters
-    ----------
-    outputs, inputs, grad_outputs : sequence of Tensor
-    retain, recorded : bool
-        Whether saved values are kept, and whether the pass is recorded.
-    fixed : sequence of Tensor, optional
-        What is independent of one another: `grad` goes on where an input was computed from another,
-        this does not where both are among these.
+    Saved values are kept if they are to be retained. What is `fixed` is independent of one another:
+    `grad` goes on where an input was computed from another, this does not where both are fixed.
     """
     if grad_outputs is None:
         seeds = [_scalar_seed(root) for root in outputs]
@@ -416,9 +403,12 @@ def pulled_back(
         seeds = list(map(_beside, grad_outputs, outputs))
     if (observer := STATE.get().observer) is not None:
         observer.roots("grad", "grad_outputs", list(outputs), seeds)
-    grads = seeds if recorded else [g._data for g in seeds]
-    roots, targets, ends = map(_NODE, outputs), list(map(_NODE, inputs)), map(_NODE, fixed)
-    result = run(list(roots), grads, targets, retain, recorded, False, ends=frozenset(ends))
+    targets, ends = [t._node for t in inputs], frozenset([t._node for t in fixed])
+    return _as_tensors(targets, _run(outputs, seeds, targets, retain, recorded, False, ends))
+
+
+def _as_tensors(targets: Sequence[Any], result: Mapping[Any, Any]) -> list[Tensor | None]:
+    """Return the gradients of targets as tensors."""
     gradients: list[Tensor | None] = []
     for target in targets:
         alone = is_held_once(result[target])  # asked before a variable holds it
@@ -426,16 +416,6 @@ def pulled_back(
         gradients.append(None if g is None else _grad_to_tensor(g, alone))
         g = None
     return gradients
-
-
-def _scalar_seed(root: Tensor) -> Tensor:
-    array = root.data_array()
-    seed = _ones(array)
-    if seed is None:
-        library = library_of(array)
-        device = library.native_device(library.device(array))
-        seed = library.full(array.shape, 1, root.dtype, device)
-    return box(seed)
 
 
 def _beside(g: Tensor, root: Tensor) -> Tensor:
@@ -477,31 +457,6 @@ def _batched(
     return stacked
 
 
-def _result(
-    i: int,
-    t: Tensor,
-    grads: Mapping[Any, Any],
-    allow_unused: bool,
-    materialize: bool,
-    recorded: bool,
-) -> Tensor | None:
-    alone = is_held_once(grads[t._node])  # asked before a variable holds it
-    g = grads[t._node]
-    if g is not None:
-        return _grad_to_tensor(g, alone)
-    if materialize:
-        library = library_of(t._data)
-        device = library.native_device(library.device(t._data))
-        zeros = box(library.zeros(t.shape, t.dtype, device))
-        return zeros.requires_grad_() if recorded else zeros
-    if allow_unused:
-        return None
-    raise GraphError(
-        f"grad: One of the differentiated Tensors appears to not have been used in the graph: "
-        f"inputs[{i}].\nhint: Set allow_unused=True if this is the desired behavior."
-    )
-
-
 def increment_version(tensor: Tensors) -> None:
     """Tell that the memory of a tensor was written to behind the library's back.
 
@@ -525,5 +480,5 @@ def increment_version(tensor: Tensors) -> None:
         bump(t)
 
 
-ENGINE.grad = grad
+CORE_OPS.grad = grad
 Tensor.backward = tensor_backward  # type: ignore[method-assign]

@@ -24,10 +24,7 @@ class Plan(NamedTuple):
 
 
 def planned(
-    roots: Sequence[Node],
-    targets: Sequence[Node] | None,
-    begun: int,
-    ends: Collection[Node] = (),
+    roots: Sequence[Node], targets: Sequence[Node] | None, begun: int, ends: Collection[Node] = ()
 ) -> Plan:
     """Return what a pass from `roots` runs: what `targets` need, not through `ends`, and no more.
 

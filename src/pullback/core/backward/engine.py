@@ -15,7 +15,7 @@ from sys import getrefcount
 from time import perf_counter
 from typing import Any
 
-from pullback.arrays import NUMPY
+from pullback.arrays import ndarray
 from pullback.core.backward.accumulate import accumulate
 from pullback.core.backward.collect import Plan, leads_to, planned
 from pullback.core.backward.hooks import RUNNING, run_grad_hooks, run_posthooks, run_prehooks
@@ -25,8 +25,6 @@ from pullback.core.graph.node import AccumulateGrad, CustomNode, Node, edges_of
 from pullback.core.graph.observer import Observer
 from pullback.core.tensor.ownership import SOLE, is_unshared
 from pullback.core.tensor.tensor import iadd
-
-ndarray = NUMPY.array_types[0]
 
 
 def run(
@@ -146,7 +144,7 @@ class Pass:
                 continue
             if watched:
                 grads: Any = self._watched(node, g, observer)
-            elif op.adds_into is not None and self._add_part(node, g):
+            elif op.add_part is not None and self._add_part(node, g):
                 grads = ()
             else:
                 grads = op.differentiate(node, g, wanted, recorded)
@@ -178,7 +176,7 @@ class Pass:
                 return False
             if target not in self.owned:
                 buffer = buffer.copy()
-        self.buffers[target] = node.op.adds_into(node, buffer, g)
+        self.buffers[target] = node.op.add_part(node, buffer, g)
         self.owned.add(target)
         return True
 

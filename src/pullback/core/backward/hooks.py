@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from types import SimpleNamespace
 from typing import Any
 from weakref import ref
 
 from pullback.core.custom.memory import own
 from pullback.core.graph.modes import STATE, with_grad
-from pullback.core.graph.node import Extra, Node
+from pullback.core.graph.node import Extra, Node, RemovableHandle
 from pullback.core.tensor.tensor import Tensor, as_array, borrowed, box, unaliased
 from pullback.errors import ArgumentError, ArgumentTypeError, GradientError, GraphError
 
@@ -42,18 +43,19 @@ def run_grad_hooks(extra: Extra, g: Any) -> Any:
     for key, hook in list(extra.tensor_hooks.items()):
         if key in extra.tensor_hooks:
             g = _replaced(hook, borrowed(g), g)
-    if extra.retained is not None:
-        tensor = extra.retained()
-        if tensor is not None:
-            new = unaliased(_grad_to_tensor(g))
-            grad = tensor._grad
-            previous = STATE.get()
-            try:
-                STATE.set(with_grad(previous, isinstance(g, Tensor)))
-                tensor._grad = new if grad is None else grad + new
-            finally:
-                STATE.set(previous)
+    if extra.retained is not None and (tensor := extra.retained()) is not None:
+        add_to_grad(tensor, unaliased(_grad_to_tensor(g)), isinstance(g, Tensor))
     return g
+
+
+def add_to_grad(tensor: Tensor, g: Tensor, recorded: bool) -> None:
+    """Add a gradient to that of a tensor which is no leaf."""
+    mode = STATE.get()
+    try:
+        STATE.set(mode if recorded else with_grad(mode, False))
+        tensor._grad = g if tensor._grad is None else tensor._grad + g
+    finally:
+        STATE.set(mode)
 
 
 def _replaced(hook: Callable[..., Any], tensor: Tensor, g: Any) -> Any:
@@ -67,11 +69,7 @@ def _replaced(hook: Callable[..., Any], tensor: Tensor, g: Any) -> Any:
                 "the backward pass.\nhint: return the new gradient from the hook instead."
             )
         return g
-    if not isinstance(result, Tensor):
-        raise ArgumentTypeError(
-            f"register_hook: a hook must return a Tensor or None, got {type(result).__name__}"
-        )
-    _check_like("register_hook", result, tensor)
+    _check("register_hook", "a Tensor", result, tensor)
     return take_back(own(result, 0, (g,)), g)
 
 
@@ -103,16 +101,18 @@ def _fitting(api: str, value: Any, g: Any, like: Any) -> Any:
     """Return what a hook put in the place of the gradient `g`, after the checks."""
     if value is None:
         return None
-    if not isinstance(value, Tensor):
-        raise ArgumentTypeError(
-            f"{api}: a hook must return Tensors or None, got {type(value).__name__}"
-        )
-    if g is not None:
-        _check_like(api, value, _grad_to_tensor(g))
+    _check(api, "Tensors", value, None if g is None else _grad_to_tensor(g))
     return take_back(value, like)
 
 
-def _check_like(api: str, value: Tensor, before: Tensor) -> None:
+def _check(api: str, required: str, value: Any, before: Tensor | None) -> None:
+    """Raise unless a hook returned a tensor, of the shape and dtype of the one before if any."""
+    if not isinstance(value, Tensor):
+        raise ArgumentTypeError(
+            f"{api}: a hook must return {required} or None, got {type(value).__name__}"
+        )
+    if before is None:
+        return
     if value.shape != before.shape or value.dtype is not before.dtype:
         raise GradientError(
             f"{api}: a hook must return a gradient of the same shape and dtype, got shape "
@@ -140,22 +140,16 @@ def run_posthooks(extra: Extra, grads: Sequence[Any], g: Any) -> Sequence[Any]:
     return grads
 
 
-class MultiHandle:
+class MultiHandle(RemovableHandle):
     """Takes a hook on several tensors away again."""
 
-    def __init__(self, handles: Sequence[Any]) -> None:
+    def __init__(self, handles: Sequence[RemovableHandle]) -> None:
         self.handles = handles
 
     def remove(self) -> None:
         """Remove the hook from every tensor."""
         for handle in self.handles:
             handle.remove()
-
-    def __enter__(self) -> MultiHandle:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self.remove()
 
 
 class _MultiGradHook:
@@ -179,7 +173,9 @@ class _MultiGradHook:
             state = current.notes.get(self)
             if state is None:
                 missing = sum(current.reaches(t()) for t in self.targets)
-                state = current.notes[self] = _Gathered(len(self.targets), missing)
+                grads = [None] * len(self.targets)
+                state = SimpleNamespace(grads=grads, missing=missing, done=False)
+                current.notes[self] = state
                 current.at_end = (*current.at_end, self.finish)
             state.missing -= 1
             state.grads[index] = grad
@@ -194,17 +190,6 @@ class _MultiGradHook:
         if not state.done:
             state.done = True
             self.hook(state.grads)
-
-
-class _Gathered:
-    """The gradients that a group of tensors got in one pass so far."""
-
-    __slots__ = ("done", "grads", "missing")
-
-    def __init__(self, count: int, missing: int) -> None:
-        self.grads: list[Tensor | None] = [None] * count
-        self.missing = missing
-        self.done = False
 
 
 def register_multi_grad_hook(

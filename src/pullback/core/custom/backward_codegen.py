@@ -9,6 +9,7 @@ makes the context, calls the rule and takes each gradient in straight lines; all
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable, Sequence
 from inspect import Parameter
 from sys import getrefcount
@@ -18,14 +19,13 @@ from pullback.arrays import is_array
 from pullback.core.custom import pytree as tree
 from pullback.core.custom.context import BACKWARD_CONTEXT, Context, backward_context
 from pullback.core.custom.gradients import read_gradients
-from pullback.core.custom.memory import lent_to_rule, own, own_gradient
+from pullback.core.custom.memory import lent_to_rule, own
 from pullback.core.function.codegen import Written, expand, register, tupled
 from pullback.core.function.record import NodeOperation, new_node
 from pullback.core.graph.modes import STATE, with_grad
 from pullback.core.graph.node import CustomNode, Node, WideNode, zeros_for
 from pullback.core.tensor.ownership import SOLE
 from pullback.core.tensor.tensor import RULES, Tensor, borrowed, box
-from pullback.core.tensor.versions import BORROWED
 from pullback.errors import (
     ArgumentTypeError,
     GraphError,
@@ -106,7 +106,7 @@ if $g{i} is not None:
             if $data is not $g{i} else $references($data) == $held_once + 1
         )
         if $data is not g and ($data.base is not None or not $once):
-            $data = $own_gradient($data, $once, node, g)
+            $data = $own_array($data, $once, $lent_to_rule(node, g))
         $g{i} = $data
     else:
         $data = None  # would be one more reference
@@ -133,13 +133,12 @@ def _lines(parameters: Sequence[Parameter], takes_one: bool) -> list[str]:
     def each(prefix: str) -> str:
         return tupled([f"{prefix}{i}" for i in range(count)])
 
-    grads = each("$g")
-    by_name = [f"if $len($result) == {count}:", f"    {grads} = {_by_name(parameters, True)}"]
+    grads, by_name = each("$g"), _by_name(names, names)
     run = "$NO_PASS if wanted is None else (wanted, False)"
-    required = sum(p.default is p.empty for p in parameters)
-    if 0 < required < count:
-        by_name.append(f"elif $len($result) == {required}:")
-        by_name.append(f"    {grads} = {_by_name(parameters, False)}")
+    required = [p.name for p in parameters if p.default is p.empty]
+    if 0 < len(required) < count:
+        test, *taken = _by_name(names, required)
+        by_name += [f"el{test}", *taken]
     misfit = "g.__class__ is not $ndarray"
     return expand(
         _BACKWARD,
@@ -164,14 +163,11 @@ def _lines(parameters: Sequence[Parameter], takes_one: bool) -> list[str]:
     )
 
 
-def _by_name(parameters: Sequence[Parameter], every: bool) -> str:
-    """Return where the gradients are, those of arguments with a default only if `every` one is."""
-    return tupled(
-        [
-            f"$result[{p.name!r}]" if every or p.default is p.empty else "$MISSING"
-            for p in parameters
-        ]
-    )
+def _by_name(names: Sequence[str], given: Sequence[str]) -> list[str]:
+    """Return the lines for a mapping that has gradients of these names."""
+    items = [f"$result[{n!r}]" if n in given else "$MISSING" for n in names]
+    variables = tupled([f"$g{i}" for i in range(len(names))])
+    return [f"if $len($result) == {len(given)}:", f"    {variables} = {tupled(items)}"]
 
 
 def differentiate(node: CustomNode, g: Any, wanted: Any, recorded: bool) -> Sequence[Any]:
@@ -186,7 +182,7 @@ def differentiate(node: CustomNode, g: Any, wanted: Any, recorded: bool) -> Sequ
             "hint: give it a backward, or detach() the result."
         )
     ctx = backward_context(node, wanted, recorded and not op.once)
-    grads = _output_grads(ctx, node, g)
+    grads = output_grads(ctx, node, g)
     if op.once and recorded:
         return _differentiate_once(ctx, node, grads, wanted)
     result = _call_rule(op, ctx, grads)
@@ -260,7 +256,7 @@ def check_rule_call(op: Any, error: TypeError, count: int) -> None:
     raise ArgumentTypeError(compose(op.name, required, came, hint=hint)) from None
 
 
-def _output_grads(ctx: Context, node: CustomNode, g: Any) -> list[Any]:
+def output_grads(ctx: Context, node: CustomNode, g: Any) -> list[Any]:
     """Return one gradient an output, as backward is given them."""
     metas = node.metas
     raw = [g] if len(metas) == 1 else g
@@ -271,10 +267,7 @@ def _output_grads(ctx: Context, node: CustomNode, g: Any) -> list[Any]:
         box(zeros_for(meta)) if x is None and meta is not None and zeros else borrowed(x)
         for x, meta in zip(raw, metas, strict=True)
     ]
-    if ctx._structure is None:
-        return grads
-    pieces = iter(grads)
-    return [tree.map_leaves(lambda _: next(pieces), item) for item in ctx._structure]
+    return grads if ctx._structure is None else tree.refilled(ctx._structure, grads)
 
 
 def _poisoned(node: CustomNode, grads: list[Any], gradients: Sequence[Any]) -> list[Any]:
@@ -305,14 +298,4 @@ class OncePoison(NodeOperation):
         )
 
 
-register(
-    BORROWED=BORROWED,
-    MISSING=object(),
-    check_rule_call=check_rule_call,
-    differentiate=differentiate,
-    lent_to_rule=lent_to_rule,
-    own=own,
-    own_gradient=own_gradient,
-    output_grads=_output_grads,
-    read_gradients=read_gradients,
-)
+register(sys.modules[__name__], MISSING=object(), read_gradients=read_gradients)

@@ -13,10 +13,10 @@ from sys import getrefcount
 from time import perf_counter
 from typing import Any, NamedTuple
 
-from pullback.arrays import INTERCEPTING, NUMPY, dtype_of, is_array, join, library_of
+from pullback.arrays import INTERCEPTING, NUMPY, dtype_of, is_array, join, library_of, ndarray
 from pullback.core.custom import pytree as tree
 from pullback.core.custom.context import Context, forward_context, saved_by
-from pullback.core.custom.memory import count_together
+from pullback.core.custom.memory import count_together, position_of
 from pullback.core.custom.signature import Arguments
 from pullback.core.function.inplace import check_allowed, rebase, write
 from pullback.core.function.record import warn_of_lost
@@ -37,53 +37,30 @@ from pullback.core.tensor.versions import BORROWED, EPOCH, bump, count_with, cou
 from pullback.core.tensor.views import CUSTOM, NO_GRAD_VIEW, make_view
 from pullback.errors import InplaceError, UntrackedTensorWarning, warn_user
 
-_ndarray = NUMPY.array_types[0]
 _scalar = NUMPY.xp.generic
 _INEXACT = frozenset(
     NUMPY.xp.dtype(name) for name in ("float16", "float32", "float64", "complex64", "complex128")
 )
-BARE = frozenset((_ndarray, *(dtype.type for dtype in _INEXACT)))  # what becomes a tensor
+BARE = frozenset((ndarray, *(dtype.type for dtype in _INEXACT)))  # what becomes a tensor
 _NUMBERS = frozenset((int, bool, str, type(None)))
 
 
 class Call(NamedTuple):
-    """One call of a user's operation whose arguments were looked at; `run` does what is left.
-
-    Attributes
-    ----------
-    op : CustomOp
-    arguments : Arguments
-        The names of the values.
-    values, args : sequence
-        The values of forward's parameters, in order; these, or the leaves of the containers among
-        them where those are traversed. One of each that follows stands for each of `args`:
-    detached : sequence
-        What forward is called with.
-    edges : tuple
-        Edge targets, None where nothing is tracked.
-    versions : sequence
-        The version of each tensor's memory, None for what is no tensor.
-    metas : tuple or None
-        What a gradient of each must fit, None where the last call's does not hold for this one.
-    cls : type
-        The class of the results.
-    mode : Mode
-        The caller's mode.
-    seconds : float or None
-        How long forward took, where an observer looks at the call.
-    """
+    """One call of a user's operation whose arguments were looked at; `run` does what is left."""
 
     op: Any
-    arguments: Arguments
-    values: Sequence[Any]
-    args: Sequence[Any]
+    arguments: Arguments  # the names of the values
+    values: Sequence[Any]  # those of forward's parameters, in order
+    args: Sequence[Any]  # these, or the leaves of the containers among them if they are traversed
+    # One for each of `args`: what forward is called with, the edge target where it is tracked, the
+    # version of a tensor's memory, and what a gradient must fit, if it is as in the last call.
     detached: Sequence[Any]
     edges: tuple[Any, ...]
     versions: Sequence[int | None]
     metas: tuple[Meta, ...] | None
-    cls: type[Tensor]
-    mode: Mode
-    seconds: float | None = None
+    cls: type[Tensor]  # of the results
+    mode: Mode  # the caller's
+    seconds: float | None = None  # how long forward took, where an observer looks at the call
 
     def run(self) -> Any:
         """Run forward unrecorded, in any mode, and record it."""
@@ -109,9 +86,9 @@ class Call(NamedTuple):
             self._show(observer, ctx, result)
         if result.__class__ in BARE and self.has_tensors:
             result = as_result(result)
-        if not (EPOCH[0] == epoch and _is_ordinary(result, detached, ctx)):
-            call = self if edges else self._replace(edges=())
-            return call.results(ctx, result, epoch)
+        is_ordinary = EPOCH[0] == epoch and not ctx._marks and _is_new(result, detached)
+        if not is_ordinary or ordinary(self.op, result._data) is None:
+            return (self if edges else self._replace(edges=())).results(ctx, result, epoch)
         (result,) = count_together(self.args, detached, (result,), ctx)
         node = None
         if edges:
@@ -129,10 +106,7 @@ class Call(NamedTuple):
         return any(isinstance(value, Tensor) for value in self.detached)
 
     def results(self, ctx: Context, result: Any, epoch: int) -> Any:
-        """Return what the caller gets for what forward returned, in every case.
-
-        `epoch`: what `EPOCH` was before forward.
-        """
+        """Return what the caller gets for what forward returned; `EPOCH` was `epoch` before it."""
         return Results(self, ctx).of(result, epoch)
 
     def _intercepted(self) -> Any:
@@ -147,10 +121,7 @@ class Call(NamedTuple):
         return library.call(self.op, self.arguments, self.values)
 
     def _run_forward(self, ctx: Context) -> Any:
-        op, detached = self.op, self.detached
-        if op.traverse:
-            pieces = iter(detached)
-            detached = tree.map_leaves(lambda _: next(pieces), list(self.values))
+        op, detached = self.op, self.arguments.in_containers(self.detached)
         positional, keywords = op.signature.spread(self.arguments, detached)
         try:
             if op.setup_context is None:
@@ -167,7 +138,7 @@ class Call(NamedTuple):
         before = [
             (self.arguments.owner(i), outer)
             for i, (outer, detached) in enumerate(zip(self.args, self.detached, strict=True))
-            if not any(detached is changed for changed in ctx._dirty)  # its old values are gone
+            if position_of(detached, ctx._dirty) is None  # else its old values are gone
         ]
         observer.result(self.op.name, before, list(tree.leaves(result)))
 
@@ -192,12 +163,12 @@ def hint_at_tensors(
     asked, name = error.obj, str(error.name)
     if not (is_array(asked) or isinstance(asked, (Number, list))) or not hasattr(Tensor, name):
         return
-    owner = next((arguments.owner(i) for i, v in enumerate(detached) if v is asked), None)
+    i = position_of(asked, detached)
+    owner = None if i is None else arguments.owner(i)
     if owner is None and any(isinstance(v, Tensor) for v in tree.leaves(list(detached))):
         return
-    came = (
-        "was called with no tensor" if owner is None else f"got {type(asked).__name__} as '{owner}'"
-    )
+    came = f"got {type(asked).__name__} as '{owner}'"
+    came = "was called with no tensor" if owner is None else came
     way = f"; np.asarray({owner or 'x'}) in forward takes both" if name == "numpy" else ""
     error.add_note(
         f"hint: {op.name} {came}, and tensors have `{name}`: "
@@ -224,13 +195,6 @@ def _description(value: Any, edge: Any) -> Meta:
 
 
 # -- results ---------------------------------------------------------------------------------------
-def _is_ordinary(result: Any, detached: Sequence[Any], ctx: Context) -> bool:
-    """Return whether forward returned one new floating tensor of the default library."""
-    return (
-        not ctx._marks and _is_new(result, detached) and ordinary(ctx._op, result._data) is not None
-    )
-
-
 def _is_new(result: Any, detached: Sequence[Any]) -> bool:
     """Return whether forward made a tensor, which is no view of another."""
     if result.__class__ is not Tensor or result._base is not None or result._node is not None:
@@ -243,7 +207,7 @@ def _is_new(result: Any, detached: Sequence[Any]) -> bool:
 
 def ordinary(op: Any, array: Any) -> tuple[Meta, ...] | None:
     """Return the description of a result that needs no more than a node, None for any other."""
-    if array.__class__ is not _ndarray or array.dtype not in _INEXACT:
+    if array.__class__ is not ndarray or array.dtype not in _INEXACT:
         return None
     op.result_described = result = (meta_of(array),)
     return result
@@ -295,8 +259,9 @@ class Results:
     def __init__(self, call: Call, ctx: Context) -> None:
         self.call, self.ctx = call, ctx
         self.op, self.args, self.detached = call.op, call.args, call.detached
-        self.dirty = ctx._dirty
-        self.non_differentiable = ctx._non_differentiable
+        # The numbers of the tensors that forward marked, which ctx keeps.
+        self.dirty = set(map(id, ctx._dirty))
+        self.non_differentiable = set(map(id, ctx._non_differentiable))
 
     def of(self, result: Any, epoch: int) -> Any:
         """Return the results, recorded where a gradient is needed."""
@@ -320,7 +285,7 @@ class Results:
     def check_inputs(self) -> None:
         """Raise where forward changed an input in place and did not say so."""
         pairs = list(zip(self.args, self.detached, strict=True))
-        changed = [outer for outer, value in pairs if any(value is d for d in self.dirty)]
+        changed = [outer for outer, value in pairs if id(value) in self.dirty]
         for i, (outer, before) in enumerate(zip(self.args, self.call.versions, strict=True)):
             if before is None:
                 continue
@@ -336,18 +301,14 @@ class Results:
             if marked and version_of(outer) == before:
                 bump(outer)  # written through the array itself
         for outer, value in pairs:
-            if outer is not value and any(value is d for d in self.dirty):
+            if outer is not value and id(value) in self.dirty:
                 count_with(outer, value)
-        if not all(any(d is value for value in self.detached) for d in self.dirty):
+        if not self.dirty.issubset(map(id, self.detached)):
             warn_user(f"{self.op.name}: ctx.mark_dirty was given a tensor that is not an input")
 
     def _changed_input(self, out: Any) -> int | None:
         """Return which input `out` is, if it is one that forward marked dirty."""
-        if self.dirty and any(out is d for d in self.dirty):
-            for i, value in enumerate(self.detached):
-                if out is value:
-                    return i
-        return None
+        return position_of(out, self.detached) if id(out) in self.dirty else None
 
     # -- results ------------------------------------------------------------------------------
     def unrecorded(self, out: Any) -> Any:
@@ -361,7 +322,7 @@ class Results:
         source = self._source(out)
         if source is None or source._node is None:
             return out if self.call.cls is Tensor else self._boxed_as(out, None)
-        if any(out is value for value in self.detached):
+        if position_of(out, self.detached) is not None:
             return source._alias()
         view = self._boxed_as(out, None)
         make_view(view, source, NO_GRAD_VIEW)
@@ -406,12 +367,11 @@ class Results:
             )
 
     def _differentiable(self, out: Tensor) -> bool:
-        constant = self.non_differentiable
-        return out.dtype.is_inexact and not (constant and any(out is t for t in constant))
+        return out.dtype.is_inexact and id(out) not in self.non_differentiable
 
     def _check_dirty_returned(self, outs: list[Any]) -> None:
         for i, value in enumerate(self.detached):
-            if any(value is d for d in self.dirty) and not any(value is o for o in outs):
+            if id(value) in self.dirty and position_of(value, outs) is None:
                 raise InplaceError(
                     f"{self.op.name}: some elements marked as dirty during the forward method were "
                     f"not returned as output: '{self.ctx._arguments.owner(i)}'.\n"
@@ -432,9 +392,8 @@ class Results:
     def _source(self, out: Tensor) -> Tensor | None:
         """Return the caller's input that `out` is, or is a view of."""
         for tensor in (out,) if out._base is None else (out, out._base):
-            for detached, outer in zip(self.detached, self.args, strict=True):
-                if detached is tensor:
-                    return outer  # type: ignore[no-any-return]
+            if (i := position_of(tensor, self.detached)) is not None:
+                return self.args[i]  # type: ignore[no-any-return]
         return None
 
     def _changed(self, out: Tensor, outer: Tensor, target: Any, count: int) -> Tensor:
@@ -460,7 +419,7 @@ class Results:
 def as_result(value: Any) -> Any:
     """Return a bare floating array as a tensor: forward may compute with the library itself."""
     # The array may be the user's own: changing the result in place changes a copy.
-    if value.__class__ is _ndarray and value.dtype in _INEXACT:
+    if value.__class__ is ndarray and value.dtype in _INEXACT:
         return box(value, None, BORROWED)
     if is_array(value) and dtype_of(value.dtype).is_inexact:
         return box(library_of(value).tidy(value), None, BORROWED)

@@ -27,50 +27,39 @@ Of ``forward(ctx, x)`` they are, in short:
 from __future__ import annotations
 
 import inspect
-import itertools
+import sys
 import weakref
 from collections.abc import Sequence
 from sys import getrefcount
 from types import FunctionType
 from typing import Any
 
-from pullback.arrays import INTERCEPTING, NUMPY, carries_gradient, refuse_gradient
-from pullback.core.custom import pytree as tree
-from pullback.core.custom.call import (
-    BARE,
-    Call,
-    as_result,
-    describe,
-    hint_at_tensors,
-    new_results,
-    ordinary,
-    own_results,
-)
-from pullback.core.custom.context import (
-    FORWARD_CONTEXT,
-    Context,
-    items_of,
-    kept_attributes,
-    saved_by,
-)
-from pullback.core.custom.memory import count_together
+from pullback.arrays import INTERCEPTING, carries_gradient, ndarray, refuse_gradient
+from pullback.core.custom import call, context, memory, pytree as tree
+from pullback.core.custom.context import FORWARD_CONTEXT, Context, saved_by
 from pullback.core.custom.saved_variables import COUNTER, MANY, POSITION, STRIDE
 from pullback.core.custom.signature import Signature
 from pullback.core.function.call_codegen import UP_TO_DATE, filled, levels_of_edges
-from pullback.core.function.codegen import Written, compiled, expand, register, tupled
+from pullback.core.function.codegen import (
+    Written,
+    compiled,
+    expand,
+    give_defaults,
+    register,
+    tupled,
+    written_parameters,
+)
 from pullback.core.graph.locks import fork_safe_locks
 from pullback.core.graph.modes import STATE, Mode
-from pullback.core.graph.node import NO_TENSOR, UNKNOWN, UNTRACKED, CustomNode
-from pullback.core.tensor.ownership import SOLE
-from pullback.core.tensor.tensor import Tensor, class_for_arrays
-from pullback.core.tensor.versions import EPOCH
+from pullback.core.graph.node import UNKNOWN
+from pullback.core.tensor.tensor import Tensor
 from pullback.errors import GraphError, UntrackedTensorWarning, warn_user
 
 _KINDS = inspect.Parameter
 _PLAIN = (int, float, bool, str, type(None))
 _CONTAINERS = (list, tuple, dict)
 # The classes of most arguments that are no tensors: they carry no gradient.
-_KNOWN = frozenset((*_PLAIN, complex, NUMPY.array_types[0]))
+_KNOWN = frozenset((*_PLAIN, complex, ndarray))
 
 
 def written_call(op: Any) -> FunctionType:
@@ -79,24 +68,16 @@ def written_call(op: Any) -> FunctionType:
     The class of `op` has it, and is freed by the garbage collector alone: what forward captured
     must not wait for that.
     """
-    signature: Signature = op.signature
     written = _written(op)
     function = written.function()
     _know_weakly(op, function.__globals__, f"{written.prefix}op")
-    function.__name__ = op.name
-    function.__qualname__ = op.name if op.takes_ctx_by_name else _without_ctx(op)
-    empty = _KINDS.empty
-    keywords = [p for p in signature.parameters if p.kind is _KINDS.KEYWORD_ONLY]
-    positional = [p for p in signature.parameters if p.kind in Signature.POSITIONAL]
-    function.__defaults__ = tuple([p.default for p in positional if p.default is not empty])
-    function.__kwdefaults__ = {p.name: p.default for p in keywords if p.default is not empty}
+    function.__name__ = function.__qualname__ = op.name
+    if not op.takes_ctx_by_name:  # it may be forgotten, which Python's error for a wrong call says
+        first = next(iter(inspect.signature(op.forward).parameters))
+        note = f"{op.name}: forward takes ctx first, and so its {first!r} is ctx"
+        function.__qualname__ = f"{note}; {op.name}"
+    give_defaults(function, op.signature.full)
     return function
-
-
-def _without_ctx(op: Any) -> str:
-    """Return what Python's error for a wrong call calls an operation whose ctx may be forgotten."""
-    first = next(iter(inspect.signature(op.forward).parameters))
-    return f"{op.name}: forward takes ctx first, and so its {first!r} is ctx; {op.name}"
 
 
 def _know_weakly(op: Any, uses: dict[str, Any], key: str) -> None:
@@ -118,7 +99,7 @@ def _know_weakly(op: Any, uses: dict[str, Any], key: str) -> None:
 _learning = fork_safe_locks(1)
 
 
-def _learned(op: Any, ctx: Context, detached: Any, outs: Any, hooks: Any) -> tuple[list[Any], Any]:
+def learned(op: Any, ctx: Context, detached: Any, outs: Any, hooks: Any) -> tuple[list[Any], Any]:
     """Take what forward saved out of its context, and write the lines again for such values.
 
     That is done once: an operation mostly saves the same of its inputs.
@@ -141,7 +122,7 @@ def _learned(op: Any, ctx: Context, detached: Any, outs: Any, hooks: Any) -> tup
 
 # -- templates -------------------------------------------------------------------------------------
 _CALL = """
-def call({parameters}):
+def call{parameters}:
     $mode, $self = $mode_of(), $op()
     $cls, $same = $Tensor, True
     {look}
@@ -294,7 +275,7 @@ def _written(
     writer = _Writer(op)
     lines = expand(
         _CALL,
-        parameters=", ".join(writer.shown),
+        parameters=written_parameters(signature.full),
         look=writer.looking(),
         run=writer.running(saved, inputs) if writer.records else [f"return {writer.call}.run()"],
     )
@@ -311,7 +292,7 @@ class _Writer:
         self.op, self.parameters = op, op.signature.parameters
         self.count = len(self.parameters)
         self.records = not op.in_loop and self.count > 0
-        self.shown, values, variable = self._read()
+        values, variable = self._read()
         self.args = tupled(values)
         fixed = op.signature.is_fixed
         self.names = "$fixed" if fixed else f"$arguments({', '.join(variable)})"
@@ -325,14 +306,11 @@ class _Writer:
         """Return a tuple of one variable an argument, as written."""
         return tupled([f"{prefix}{i}" for i in range(self.count)])
 
-    def _read(self) -> tuple[list[str], list[str], list[str]]:
-        """Return the parameters as written, the values in order, and the names of variable ones."""
-        shown: list[str] = []
+    def _read(self) -> tuple[list[str], list[str]]:
+        """Return the values in order, and the names of variable ones."""
         values: list[str] = []
         variable: list[str] = []
-        for p, after in itertools.zip_longest(self.parameters, self.parameters[1:]):
-            if p.kind is _KINDS.KEYWORD_ONLY and not any(s.startswith("*") for s in shown):
-                shown.append("*")
+        for p in self.parameters:
             if p.kind is _KINDS.VAR_POSITIONAL:
                 each = f"f'{p.name}[{{$i}}]' for $i in $range($len({p.name}))"
                 variable.append(f"$tuple([{each}])")
@@ -342,12 +320,7 @@ class _Writer:
                 values.append(f"*{p.name}.values()")
             else:
                 values.append(p.name)
-            star = {_KINDS.VAR_POSITIONAL: "*", _KINDS.VAR_KEYWORD: "**"}.get(p.kind, "")
-            shown.append(f"{star}{p.name}")
-            only = _KINDS.POSITIONAL_ONLY
-            if p.kind is only and (after is None or after.kind is not only):
-                shown.append("/")
-        return shown, values, variable
+        return values, variable
 
     def looking(self) -> list[str]:
         """Return the lines that look at the arguments."""
@@ -424,7 +397,7 @@ class _Writer:
 
 
 # -- what the written function uses ----------------------------------------------------------------
-def _leaves(op: Any, arguments: Any, values: Sequence[Any]) -> tuple[Any, Sequence[Any], Any]:
+def leaves(op: Any, arguments: Any, values: Sequence[Any]) -> tuple[Any, Sequence[Any], Any]:
     """Return the names of arguments, what to look at, and what is known of it."""
     flat = values
     if op.traverse:
@@ -434,11 +407,12 @@ def _leaves(op: Any, arguments: Any, values: Sequence[Any]) -> tuple[Any, Sequen
     return arguments, flat, known if len(known) == len(flat) else (UNKNOWN,) * len(flat)
 
 
-def _joined_class(a: Tensor, cls: type[Tensor]) -> type[Tensor]:
+def joined_class(a: Tensor, cls: type[Tensor]) -> type[Tensor]:
+    """Return the class of the results of `a` and of arguments whose results have class `cls`."""
     return a.__class__ if issubclass(a.__class__, cls) else cls
 
 
-def _examine(op: Any, arguments: Any, values: Sequence[Any], value: Any, mode: Mode) -> None:
+def examine(op: Any, arguments: Any, values: Sequence[Any], value: Any, mode: Mode) -> None:
     """Refuse, or warn of, an argument that is no tensor whose gradient would be lost."""
     if isinstance(value, _CONTAINERS) and (op.traverse or not mode.grad):
         return
@@ -464,31 +438,12 @@ def _name_of(value: Any, arguments: Any, values: Sequence[Any]) -> str:
 
 
 register(
-    BARE=BARE,
-    Call=Call,
-    CustomNode=CustomNode,
-    EPOCH=EPOCH,
+    call,
+    context,
+    memory,
+    sys.modules[__name__],
     INTERCEPTING=INTERCEPTING,
     KNOWN=_KNOWN,
-    NO_TENSOR=NO_TENSOR,
-    class_for_arrays=class_for_arrays,
-    SOLE=SOLE,
-    UNTRACKED=UNTRACKED,
-    as_result=as_result,
-    count_together=count_together,
-    describe=describe,
-    examine=_examine,
-    hint_at_tensors=hint_at_tensors,
-    new_results=new_results,
-    own_results=own_results,
-    items_of=items_of,
-    joined_class=_joined_class,
-    kept_attributes=kept_attributes,
-    learned=_learned,
-    leaves=_leaves,
-    list=list,
-    ordinary=ordinary,
     references=getrefcount,
     set_mode=STATE.set,
-    zip=zip,
 )

@@ -9,6 +9,7 @@ cycle.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from sys import getrefcount
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,13 @@ from weakref import ref
 
 from pullback.arrays import dtype_of, is_array
 from pullback.core.custom import pytree as tree
-from pullback.core.custom.memory import IN_CONTAINER, counter_among, kept_array, kept_tensor
+from pullback.core.custom.memory import (
+    IN_CONTAINER,
+    counter_among,
+    kept_array,
+    kept_tensor,
+    position_of,
+)
 from pullback.core.custom.saved_variables import (
     STRIDE,
     InputFlags,
@@ -32,14 +39,8 @@ from pullback.core.graph.node import CustomNode
 from pullback.core.tensor.ownership import IN_SLOT
 from pullback.core.tensor.saved import Packed, stale
 from pullback.core.tensor.tensor import Tensor, box
-from pullback.core.tensor.versions import counter_of, new_counter
-from pullback.errors import (
-    ArgumentTypeError,
-    GraphError,
-    NameNotFoundError,
-    ReleasedError,
-    nearest,
-)
+from pullback.core.tensor.versions import Counter, counter_of
+from pullback.errors import ArgumentTypeError, GraphError, NameNotFoundError, ReleasedError, nearest
 
 
 class Context:
@@ -67,16 +68,8 @@ class Context:
     """
 
     __slots__ = (
-        "__dict__",
-        "__weakref__",
-        "_arguments",
-        "_edges",
-        "_marks",
-        "_named",
-        "_node",
-        "_op",
-        "_pass",
-        "_values",
+        *("__dict__", "__weakref__", "_arguments", "_edges", "_marks"),
+        *("_named", "_node", "_op", "_pass", "_values"),
     )
     _hint_as_argument = "forward takes ctx first: write def forward(ctx, x)"
     # Set on the instance where forward says otherwise.
@@ -206,7 +199,7 @@ class Context:
         elif array.__class__ is SavedArray:
             array = bare = array.array
         if array.__class__ is Packed:
-            array, counter, version = array.unpack(node), new_counter(), 0
+            array, counter, version = array.unpack(node), Counter(), 0
         if counter.version != version:
             what = f"the saved tensor '{name}'" if isinstance(name, str) else "a saved tensor"
             raise stale(node, counter.version, version, what)
@@ -268,7 +261,7 @@ $ctx._pass = {run}
 if $attributes is not None:
     $ctx.__dict__ = $attributes
 """
-register(Context=Context, NO_PASS=NO_PASS)
+register(sys.modules[__name__])
 
 
 _parts = {name: name for name in ("op", "arguments", "edges")}
@@ -297,9 +290,7 @@ def saved_by(
 
 def _is_constant(out: Any, marked: Sequence[Tensor] | None) -> bool:
     """Return whether no gradient flows through a result of forward: no edge leads to it."""
-    return marked is not None and (
-        not out.dtype.is_inexact or any(out is tensor for tensor in marked)
-    )
+    return marked is not None and (not out.dtype.is_inexact or position_of(out, marked) is not None)
 
 
 def kept_attributes(
@@ -345,15 +336,10 @@ def items_of(
         return (_without_tensors(value, held_once, detached, outs, hooks, marked), None, 0, None)
     array: Any = value._data if value._base is None else value.data_array()
     counter = counter_among(detached, counter_of(value))
-    position: int | None = None
-    for i, tensor in enumerate(detached):
-        if tensor is value:
-            position = i
-            break
-    for i, out in enumerate(outs):
-        if out is value and not _is_constant(out, marked):
-            position = -1 - i
-            break
+    position = position_of(value, detached)
+    output = position_of(value, outs)
+    if output is not None and not _is_constant(value, marked):
+        position = -1 - output
     if position is None:
         array, counter = kept_tensor(array, counter, detached, outs)
     if hooks is not None:
@@ -410,7 +396,9 @@ def saved_items(node: CustomNode) -> Iterator[tuple[str, Any]]:
         return
     for slot, name in enumerate(node.names._names):
         array, _, _, position = node.saved[slot * STRIDE : (slot + 1) * STRIDE]
-        label = name or _unnamed(node, slot, position)
+        label = name or f"saved_tensors[{slot}]"
+        if not name and position is not None:
+            label = node.arguments.owner(position) if position >= 0 else f"output {-1 - position}"
         yield from ((label, array) for array in _arrays_of(array))
     for key, value in (node.saved[-1] or {}).items():
         if key == "_attributes":
@@ -418,14 +406,6 @@ def saved_items(node: CustomNode) -> Iterator[tuple[str, Any]]:
                 yield from ((name, array) for array in _arrays_of(items[0]))
         else:
             yield from ((key, array) for array in _arrays_of(value))
-
-
-def _unnamed(node: CustomNode, slot: int, position: int | None) -> str:
-    """Return how to call a saved value that was given no name."""
-    if position is None:
-        return f"saved_tensors[{slot}]"
-    owner: str = node.arguments.owner(position) if position >= 0 else f"output {-1 - position}"
-    return owner
 
 
 def _arrays_of(value: Any) -> Iterator[Any]:

@@ -22,6 +22,7 @@ from typing import (
 )
 
 from pullback.core.custom.operation import CustomOp
+from pullback.core.custom.signature import head_of, positional_count
 from pullback.errors import ArgumentError, ArgumentTypeError, MissingRuleError
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -36,36 +37,15 @@ class AutogradFunction(CustomOp, Generic[P, R]):
     Made by `autograd_function`; has forward's name, docstring, annotations and signature.
     """
 
-    def __init__(
-        self,
-        name: str,
-        forward: Callable[..., Any],
-        backward: Any,
-        traverse: bool,
-        jvp: Callable[..., Any] | None = None,
-        vmap: Callable[..., Any] | None = None,
-    ) -> None:
-        super().__init__(name, forward, backward, traverse=traverse)
+    def __init__(self, name: str, forward: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
+        super().__init__(name, forward, *args, **kwargs)
         functools.update_wrapper(self, forward, updated=())
         self.__name__ = self.__qualname__ = name
-        if jvp is not None:
-            self.set_jvp(jvp)
-        if vmap is not None:
-            self.set_vmap(vmap)
 
     if TYPE_CHECKING:
 
         def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
             """Run forward on the arguments and record the operation."""
-
-    def __reduce__(self) -> Any:
-        """Pickle the name of an operation that its module has, else what it is made of."""
-        reduced = super().__reduce__()
-        if isinstance(reduced, str):
-            return reduced
-        rules = (self.given_jvp, self.given_vmap)
-        parts = (self.name, self.forward, self.given_rule, self.traverse, *rules)
-        return AutogradFunction, parts, {"surrogate_reason": self.surrogate_reason}
 
     def __dir__(self) -> list[str]:
         """Return what users call: the operation has forward's attributes, too."""
@@ -199,31 +179,33 @@ def _checked_reason(api: str, reason: Any) -> str:
     return reason
 
 
-def _check_callable(role: str, value: Any) -> None:
-    if not callable(value):
+def _check_takes_ctx(role: str, function: Any) -> None:
+    """Raise where forward, or backward, is no function of ctx."""
+    if not callable(function):
         raise ArgumentTypeError(
-            f"autograd_function: {role} must be callable, got {type(value).__name__}"
+            f"autograd_function: {role} must be callable, got {type(function).__name__}"
         )
-
-
-def _check_takes_ctx(role: str, function: Callable[..., Any]) -> None:
-    kinds = inspect.Parameter
     try:
-        parameters = list(inspect.signature(function).parameters.values())
-    except ValueError as error:  # some built-in functions have none
+        count = positional_count(function)
+    except ValueError as error:  # some built-in functions have no signature
         raise ArgumentTypeError(
             f"autograd_function: {role} must be a function with a signature, got {function!r}.\n"
             "hint: wrap it in a function of your own."
         ) from error
-    if not parameters or parameters[0].kind not in (
-        kinds.POSITIONAL_ONLY,
-        kinds.POSITIONAL_OR_KEYWORD,
-        kinds.VAR_POSITIONAL,
-    ):
+    if count < 1:
         name = getattr(function, "__name__", "function")
         raise ArgumentTypeError(
             f"autograd_function: {role} must take ctx as its first argument, got "
-            f"{name}{inspect.signature(function)}.\nhint: write def {name}(ctx, ...)."
+            f"{head_of(function)}.\nhint: write def {name}(ctx, ...)."
+        )
+
+
+def _check_rule(rule: Any) -> None:
+    _check_takes_ctx("backward", rule)
+    if positional_count(rule) < 2:
+        raise ArgumentTypeError(
+            "autograd_function: backward must take ctx and the gradients of the outputs, got "
+            f"{head_of(rule)}.\nhint: write def backward(ctx, grad_output)."
         )
 
 
@@ -236,29 +218,6 @@ def _check_static(cls: type, role: str, method: Any, parameters: str) -> None:
         raise ArgumentTypeError(
             f"{cls.__name__}: {role} must be a static method {role}({parameters}), got "
             f"{role}({', '.join(names)}).\nhint: write @staticmethod and def {role}({parameters})."
-        )
-
-
-def _check_pair(forward: Any, backward: Any) -> None:
-    _check_callable("forward", forward)
-    _check_takes_ctx("forward", forward)
-    if backward is not None:
-        _check_rule(backward)
-
-
-def _check_rule(rule: Any) -> None:
-    _check_callable("backward", rule)
-    _check_takes_ctx("backward", rule)
-    kinds = inspect.Parameter
-    parameters = inspect.signature(rule).parameters.values()
-    positional = (kinds.POSITIONAL_ONLY, kinds.POSITIONAL_OR_KEYWORD)
-    if sum(p.kind in positional for p in parameters) < 2 and not any(
-        p.kind is kinds.VAR_POSITIONAL for p in parameters
-    ):
-        raise ArgumentTypeError(
-            "autograd_function: backward must take ctx and the gradients of the outputs, got "
-            f"{getattr(rule, '__name__', 'function')}{inspect.signature(rule)}.\n"
-            "hint: write def backward(ctx, grad_output)."
         )
 
 
@@ -323,9 +282,11 @@ def autograd_function(
     """
     if forward is None:
         return functools.partial(autograd_function, traverse=traverse, name=name)
-    _check_pair(forward, backward)
+    _check_takes_ctx("forward", forward)
+    if backward is not None:
+        _check_rule(backward)
     label = name or str(getattr(forward, "__name__", type(forward).__name__))
-    return AutogradFunction(label, forward, backward, traverse)
+    return AutogradFunction(label, forward, backward, traverse=traverse)
 
 
 class _FunctionType(type):
@@ -419,25 +380,17 @@ class Function(metaclass=_FunctionType):
             )
         if forward is None:
             return None
-        setup = getattr(cls, "setup_context", None)
+        setup, rule = getattr(cls, "setup_context", None), backward or vjp
         _check_static(cls, "forward", forward, "ctx, ..." if setup is None else "...")
-        if setup is not None:
-            _check_static(cls, "setup_context", setup, "ctx, inputs, output")
-        if backward or vjp:
-            _check_static(cls, "backward" if backward else "vjp", backward or vjp, "ctx, ...")
         if setup is None:
             _check_takes_ctx("forward", forward)
-        if backward or vjp:
-            _check_rule(backward or vjp)
-        op = CustomOp(
-            cls.__name__, forward, backward or vjp, setup_context=setup, traverse=cls.traverse
-        )
-        jvp = getattr(cls, "jvp", None)
-        if jvp is not None:
-            op.set_jvp(jvp)
-        vmap = getattr(cls, "vmap", None)
-        if vmap is not None:
-            op.set_vmap(vmap)
+        else:
+            _check_static(cls, "setup_context", setup, "ctx, inputs, output")
+        if rule:
+            _check_static(cls, "backward" if backward else "vjp", rule, "ctx, ...")
+            _check_rule(rule)
+        more = (getattr(cls, "jvp", None), getattr(cls, "vmap", None))
+        op = CustomOp(cls.__name__, forward, rule, setup, cls.traverse, *more)
         if cls.surrogate != "":
             op.surrogate_reason = _checked_reason(f"{cls.__name__}.surrogate", cls.surrogate)
         return op

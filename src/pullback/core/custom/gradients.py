@@ -1,8 +1,8 @@
 """Reading what a user's backward returned: by name, by position, or one tensor.
 
-Owns the table of SEMANTICS 1.5: every gradient is matched to an argument and checked for kind,
-shape, dtype, device and library; whatever does not fit is an error that names the operation and
-the argument, lists what would be right, and never a silently wrong number.
+Owns which argument a gradient is of, and the checks of kind, shape, dtype, device and library:
+whatever does not fit is an error that names the operation and the argument, lists what would be
+right, and never a silently wrong number.
 """
 
 from __future__ import annotations
@@ -56,32 +56,38 @@ def _by_name(
     names, groups = arguments.names, arguments.groups
     if groups:
         result = _without_groups(op, arguments, result)
-    if arguments.skeleton is not None:
-        needed = [flag or None for flag in arguments.fold([t is not None for t in needed])]
     gradients = []
     missing = None
     used = 0
-    for name, target in zip(names, needed, strict=True):
+    flags = arguments.fold([target is not None for target in needed])
+    for name, is_needed in zip(names, flags, strict=True):
         if name in result:
             used += 1
             gradients.append(result[name])
         else:
             gradients.append(None)
-            if target is not None:
+            if is_needed:
                 missing = name
     if used != len(result):
         unknown = next((k for k in result if k not in names), None)
         if unknown is None:
             text = f"several arguments share a name, so gradients by name are ambiguous: {names}"
-            raise _error(op, text, hint="return the gradients as a tuple by position")
-        raise _unknown_name(op, unknown, [*names, *groups])
-    if missing is not None:
-        raise _error(
-            op,
-            f"backward must return a gradient for the argument '{missing}', got a mapping with "
-            f"the names {_listed(result)}; the arguments are: {', '.join(names)}",
-            hint=f"add '{missing}' to the mapping; None there means that it has no gradient",
+            raise _error(op, text, "return the gradients as a tuple by position")
+        near = nearest(unknown, known := [*names, *groups])
+        text = (
+            f"backward returned a gradient for '{unknown}', which is no argument of forward; the "
+            f"arguments are: {', '.join(known)}"
         )
+        hint = f"did you mean '{near}'?" if near else "use the names of forward's arguments"
+        raise _error(op, text, hint)
+    if missing is not None:
+        listed = ", ".join(map(repr, result)) or "(none)"
+        text = (
+            f"backward must return a gradient for the argument '{missing}', got a mapping with "
+            f"the names {listed}; the arguments are: {', '.join(names)}"
+        )
+        hint = f"add '{missing}' to the mapping; None there means that it has no gradient"
+        raise _error(op, text, hint)
     return gradients
 
 
@@ -97,35 +103,17 @@ def _without_groups(op: Any, arguments: Any, result: Mapping[str, Any]) -> dict[
         elif value is None or isinstance(value, (tuple, list)):
             values = [None] * len(places) if value is None else list(value)
             if len(values) != len(places):
-                raise _error(
-                    op,
-                    f"backward must return {len(places)} gradients for '{group}', got "
-                    f"{len(values)}",
-                )
+                required = f"backward must return {len(places)} gradients for '{group}'"
+                raise _error(op, f"{required}, got {len(values)}")
             flat.update(zip([arguments.names[p] for p in places], values, strict=True))
         else:
-            raise _error(
-                op,
-                f"backward must return a sequence or mapping of gradients for '{group}', got "
-                f"{type(value).__name__}",
-            )
+            required = f"backward must return a sequence or mapping of gradients for '{group}'"
+            raise _error(op, f"{required}, got {type(value).__name__}")
     return flat
-
-
-def _unknown_name(op: Any, unknown: Any, names: Sequence[str]) -> GradientError:
-    near = nearest(unknown, names)
-    return _error(
-        op,
-        f"backward returned a gradient for '{unknown}', which is no argument of forward; the "
-        f"arguments are: {', '.join(names)}",
-        hint=f"did you mean '{near}'?" if near else "use the names of forward's arguments",
-    )
 
 
 def _of_tensors(node: CustomNode) -> list[int]:
     """Return which arguments are, or hold, tensors."""
-    if node.arguments.skeleton is None:
-        return [i for i, meta in enumerate(node.input_metas) if meta is not NO_TENSOR]
     flags = node.arguments.fold([meta is not NO_TENSOR for meta in node.input_metas])
     return [i for i, is_tensor in enumerate(flags) if is_tensor]
 
@@ -135,21 +123,17 @@ def _by_position(op: Any, node: CustomNode, result: Sequence[Any]) -> list[Any]:
     count = len(arguments.names)
     gradients = list(result[:count])
     if len(result) < count or any(extra is not None for extra in result[count:]):
-        raise _error(
-            op,
+        text = (
             "backward returned an incorrect number of gradients, one an argument of forward "
             f"(expected {count}, got {len(result)}); the arguments are: "
-            f"{', '.join(arguments.names)}",
-            hint="return a mapping from argument names to gradients",
+            f"{', '.join(arguments.names)}"
         )
+        raise _error(op, text, _BY_NAME)
     tensors = _of_tensors(node)
     for i, (name, g) in enumerate(zip(arguments.names, gradients, strict=True)):
         if g is not None and i not in tensors:
-            raise _error(
-                op,
-                f"backward returned a {type(g).__name__} as the gradient of the argument "
-                f"'{name}', which is no tensor; it must be None",
-            )
+            came = f"backward returned a {type(g).__name__} as the gradient of the argument"
+            raise _error(op, f"{came} '{name}', which is no tensor; it must be None")
     return gradients
 
 
@@ -157,23 +141,20 @@ def _single(op: Any, node: CustomNode, result: Any) -> list[Any]:
     arguments = node.arguments
     tensors = _of_tensors(node)
     if not (result is None or isinstance(result, Tensor) or _is_gradient(result)):
-        raise _error(
-            op,
+        text = (
             "backward must return a mapping from argument names to gradients, a tuple or one "
-            f"tensor, got {type(result).__name__}",
-            hint="backward(ctx, grad_output) returns the gradients themselves"
-            if callable(result)
-            else None,
+            f"tensor, got {type(result).__name__}"
         )
+        hint = "backward(ctx, grad_output) returns the gradients themselves"
+        raise _error(op, text, hint if callable(result) else "")
     if len(tensors) != 1:
         names = ", ".join(arguments.names[i] for i in tensors)
         came = "None" if result is None else "one gradient"
-        raise _error(
-            op,
+        text = (
             f"backward returned {came}, but forward was called with {len(tensors)} tensor "
-            f"arguments ({names}; expected {len(arguments.names)}, got 1)",
-            hint="return a mapping from argument names to gradients",
+            f"arguments ({names}; expected {len(arguments.names)}, got 1)"
         )
+        raise _error(op, text, _BY_NAME)
     gradients = [None] * len(arguments.names)
     gradients[tensors[0]] = result
     return gradients
@@ -191,11 +172,8 @@ def _unfold(op: Any, arguments: Any, gradients: Sequence[Any]) -> list[Any]:
         else:
             pieces = _aligned(g, value)
             if pieces is None:
-                raise _error(
-                    op,
-                    f"backward must return for '{name}' gradients in the structure of that "
-                    f"argument, {value!r}, got another structure",
-                )
+                required = f"backward must return for '{name}' gradients in the structure of that"
+                raise _error(op, f"{required} argument, {value!r}, got another structure")
             grads += pieces
     return grads
 
@@ -235,12 +213,8 @@ def _checked(op: Any, arguments: Any, i: int, g: Any, meta: Meta) -> Tensor:
     library, device = library_at(device_key)
     if not isinstance(g, Tensor):
         if isinstance(g, bool) or not _is_gradient(g):
-            raise _error(
-                op,
-                f"the gradient of '{name}' must be a Tensor, an array, a number or None, got "
-                f"{type(g).__name__}",
-                argument=name,
-            )
+            required = f"the gradient of '{name}' must be a Tensor, an array, a number or None"
+            raise _error(op, f"{required}, got {type(g).__name__}", argument=name)
         if is_array(g):
             g = box(library_of(g).tidy(g))
         elif isinstance(g, complex) and not dtype_of(dtype).is_complex:
@@ -253,26 +227,19 @@ def _checked(op: Any, arguments: Any, i: int, g: Any, meta: Meta) -> Tensor:
         raise _shape_error(op, name, array.shape, shape)
     own = library_of(array)
     if join((own, library)) is None or own.device(array) != device:
-        raise _error(
-            op,
-            f"the gradient of '{name}' must be on {device} ({library.name}), got one on "
-            f"{g.device} ({own.name})",
-            hint="compute it from the saved values, or move it with .to(device)",
-            argument=name,
-        )
+        required = f"the gradient of '{name}' must be on {device} ({library.name})"
+        hint = "compute it from the saved values, or move it with .to(device)"
+        raise _error(op, f"{required}, got one on {g.device} ({own.name})", hint, name)
     wanted = dtype_of(dtype)
     return g if own.dtype(array) is wanted else _cast(op, name, g, wanted)
 
 
 def _cast(op: Any, name: str, g: Tensor, wanted: DType) -> Tensor:
     if not g.dtype.is_inexact or (g.dtype.is_complex and not wanted.is_complex):
-        raise _error(
-            op,
-            f"the gradient of '{name}' must have a floating dtype like the argument "
-            f"({wanted.name}), got dtype {g.dtype.name}",
-            hint="take its real part" if g.dtype.is_complex else "convert it with .to(dtype)",
-            argument=name,
-        )
+        required = f"the gradient of '{name}' must have a floating dtype like the argument"
+        hint = "take its real part" if g.dtype.is_complex else "convert it with .to(dtype)"
+        text = f"{required} ({wanted.name}), got dtype {g.dtype.name}"
+        raise _error(op, text, hint, name)
     cast: Tensor = CORE_OPS.astype(g, wanted)
     return cast
 
@@ -294,20 +261,19 @@ def _shape_error(
     elif came == tuple(reversed(wanted)):
         hint = "transpose it"
     text = f"the gradient of '{name}' has the wrong shape: expected shape {wanted}, got {came}"
-    error = _error(op, text, hint=hint, argument=name)
+    error = _error(op, text, hint, name)
     error.came, error.unsummed = came, tuple(axes)
     return error
 
 
-def _listed(names: Any) -> str:
-    return ", ".join(repr(n) for n in names) or "(none)"
+_BY_NAME = "return a mapping from argument names to gradients"
 
 
-def _error(op: Any, text: str, hint: str | None = None, argument: str = "") -> GradientError:
+def _error(op: Any, text: str, hint: str = "", argument: str = "") -> GradientError:
     """Return the error, with the place where the rule is defined."""
     code = getattr(inspect.unwrap(op.rule), "__code__", None)
     where = f" ({code.co_filename}:{code.co_firstlineno})" if code is not None else ""
-    stop = "" if hint is None or hint.endswith("?") else "."
+    stop = "" if hint.endswith("?") else "."
     error = GradientError(f"{op.name}{where}: {text}." + (f"\nhint: {hint}{stop}" if hint else ""))
     error.argument = argument
     return error

@@ -12,14 +12,20 @@ from collections.abc import Sequence
 from sys import getrefcount
 from typing import Any
 
-from pullback.arrays import NUMPY, is_array, library_of
+from pullback.arrays import NUMPY, is_array, library_of, ndarray
 from pullback.core.custom import pytree as tree
 from pullback.core.custom.saved_variables import SavedArray
 from pullback.core.tensor.ownership import SOLE, is_held_once, is_unreachable
 from pullback.core.tensor.tensor import Tensor, box
-from pullback.core.tensor.versions import BORROWED, Counter, counter_of, new_counter, shared_counter
+from pullback.core.tensor.versions import BORROWED, Counter, counter_of, shared_counter
 
-_ndarray = NUMPY.array_types[0]
+
+def position_of(value: Any, values: Sequence[Any]) -> int | None:
+    """Return where an object itself is among others, None where it is none of them."""
+    for i, other in enumerate(values):
+        if other is value:
+            return i
+    return None
 
 
 def count_together(
@@ -32,25 +38,16 @@ def count_together(
     """Let each result that shows the memory of an argument, or of another result, count with it.
 
     Return the results: a copy of one whose memory somebody else holds, such as a buffer that
-    forward fills in every call.
-
-    Parameters
-    ----------
-    args, detached : sequence
-        The caller's arguments, and what forward was called with.
-    outs : sequence
-        What it returned: tensors and other objects.
-    ctx : Context
-        Which may hold a result's memory as well.
-    variables : sequence of int
-        Of each of `outs`, how many others within the library hold its array.
+    forward fills in every call; ctx may hold it as well. `args` and `detached` are the caller's
+    arguments and what forward was called with; `variables` says of each of `outs` how many others
+    within the library hold its array.
     """
     results = list(outs)
     for i, out in enumerate(outs):
         if not isinstance(out, Tensor):
             continue
         owner = out if out._base is None else out._base
-        if True in [owner is t for t in detached]:
+        if position_of(owner, detached) is not None:
             continue
         overlaps = library_of(out._data).overlaps
         earlier = outs[:i]
@@ -60,7 +57,7 @@ def count_together(
                 break
         else:
             array = out._data
-            if array.__class__ is _ndarray and _others_hold(array, outs, ctx, variables[i] + 1):
+            if array.__class__ is ndarray and _others_hold(array, outs, ctx, variables[i] + 1):
                 results[i] = _copied(out, ctx)
     return results
 
@@ -91,7 +88,7 @@ def _others_hold(array: Any, outs: Sequence[Any], ctx: Any, variables: int) -> b
             return False
     seen = set[int]()
     for value in (*outs, *ctx._values, *dict(ctx._named).values(), *ctx.__dict__.values()):
-        is_leaf = value.__class__ is _ndarray or value.__class__ is Tensor
+        is_leaf = value.__class__ is ndarray or value.__class__ is Tensor
         for leaf in (value,) if is_leaf else tree.leaves(value):
             if others <= 0:
                 return False
@@ -104,7 +101,7 @@ def _others_hold(array: Any, outs: Sequence[Any], ctx: Any, variables: int) -> b
 
 def _times_held(owner: Any, leaf: Any) -> int:
     """Return how often a tensor or an array holds an array."""
-    if leaf.__class__ is _ndarray:
+    if leaf.__class__ is ndarray:
         return leaf.base is owner
     if not isinstance(leaf, Tensor):
         return 0
@@ -149,7 +146,7 @@ def kept_tensor(
     if shown is None or shown is BORROWED:  # a change of a borrowed result is one of a copy
         return array, counter
     if is_array(shown):
-        return library_of(array).snapshot(array), new_counter()
+        return library_of(array).snapshot(array), Counter()
     return array, shown
 
 
@@ -169,8 +166,7 @@ def kept_array(
         return (array, None, 0, None)
     if not is_array(shown):
         return (SavedArray(array), shown, shown.version, None)
-    position = next((i for i, value in enumerate(detached) if value is array), None)
-    return (library.snapshot(array), None, 0, position)
+    return (library.snapshot(array), None, 0, position_of(array, detached))
 
 
 def _references(leaf: Any) -> int:
@@ -182,15 +178,6 @@ IN_CONTAINER: int = tree.map_leaves(_references, [NUMPY.xp.zeros(1)])[0] if SOLE
 
 
 # -- what a user's rules and hooks return ----------------------------------------------------------
-def own_gradient(array: Any, held_once: bool, node: Any, g: Any) -> Any:
-    """Return the array of a gradient, or a copy where somebody else holds its memory.
-
-    Such as a buffer that the rule fills in every call. What the rule was given, the gradients `g`
-    and what forward saved, is nobody's to write to.
-    """
-    return _own_array(array, held_once, lent_to_rule(node, g))
-
-
 def lent_to_rule(node: Any, g: Any) -> list[Any]:
     """Return the tensors and arrays, and other objects, that a rule was given for a node."""
     return [*(g if isinstance(g, list) else [g]), *(node.saved or ())]
@@ -207,8 +194,8 @@ def own(result: Any, others: int, lent: Sequence[Any]) -> Any:
 
 
 def _own(value: Any, held_once: bool, others: int, lent: Sequence[Any]) -> Any:
-    if value.__class__ is _ndarray:
-        return _own_array(value, held_once, lent)
+    if value.__class__ is ndarray:
+        return own_array(value, held_once, lent)
     items = tree.children(value)
     if items is not None:
         owned = []
@@ -217,7 +204,7 @@ def _own(value: Any, held_once: bool, others: int, lent: Sequence[Any]) -> Any:
             owned.append(_own(item, once, 0, lent))
         return tree.rebuild(value, owned)
     is_plain = value.__class__ is Tensor and value._node is None
-    if not is_plain or (array := value.data_array()).__class__ is not _ndarray:
+    if not is_plain or (array := value.data_array()).__class__ is not ndarray:
         return value
     if value._base is None:
         held_once = held_once and is_held_once(value._data, 1)  # `array` is one more
@@ -225,7 +212,7 @@ def _own(value: Any, held_once: bool, others: int, lent: Sequence[Any]) -> Any:
         return value
     else:
         held_once = False
-    owned = _own_array(array, held_once, lent)
+    owned = own_array(array, held_once, lent)
     return value if owned is array else box(owned)
 
 
@@ -238,11 +225,12 @@ def _is_only_view(value: Tensor) -> bool:
     return is_own and getrefcount(owner) == SOLE + _times_held(owner, value)
 
 
-def _own_array(array: Any, held_once: bool, lent: Sequence[Any]) -> Any:
+def own_array(array: Any, held_once: bool, lent: Sequence[Any]) -> Any:
+    """Return an array, or a copy where somebody else holds its memory, such as a rule's buffer."""
     if held_once and is_unreachable(array):
         return array
     arrays = [each._data if isinstance(each, Tensor) else each for each in lent]
     overlaps = NUMPY.overlaps
-    if any(each.__class__ is _ndarray and overlaps(array, each) for each in arrays):
+    if any(each.__class__ is ndarray and overlaps(array, each) for each in arrays):
         return array
     return array.copy()

@@ -17,17 +17,25 @@ from pullback.core.custom.call_codegen import written_call
 from pullback.core.custom.forward_rule import ForwardRule
 from pullback.core.custom.signature import Signature, names_ctx
 from pullback.core.custom.vmap_rule import VmapRule
+from pullback.core.function.record import NodeOperation
 from pullback.core.graph.node import UNKNOWN, CustomNode
 
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
-class CustomOp:
+class CustomOp(NodeOperation):
     """One user-defined operation: call it like its forward, less ctx."""
 
     takes_none = True  # backward is called with zeros then
-    adds_into = None
     surrogate_reason = ""  # why the rule's gradient is meant to differ from the derivative
+    # What the user gave, and what is made of it: a jvp alone is a gradient rule, too.
+    given_rule: Callable[..., Any] | None = None
+    given_jvp: Callable[..., Any] | None = None
+    given_vmap: Callable[..., Any] | None = None
+    rule: Callable[..., Any] | None = None
+    forward_rule: ForwardRule | None = None
+    vmap_rule: VmapRule | None = None
+    once = False
     if TYPE_CHECKING:  # each instance's class has its own
 
         def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -43,9 +51,10 @@ class CustomOp:
         name: str,
         forward: Callable[..., Any],
         backward: Callable[..., Any] | None,
-        *,
         setup_context: Callable[..., Any] | None = None,
         traverse: bool = False,
+        jvp: Callable[..., Any] | None = None,
+        vmap: Callable[..., Any] | None = None,
     ) -> None:
         self.name = name
         self.node_name = f"{name}Backward"
@@ -65,20 +74,18 @@ class CustomOp:
         # Of the class, where Python looks for it; static, so that no `self` counts as an argument.
         written = written_call(self)
         type(self).__call__ = staticmethod(written)  # type: ignore[method-assign]
-        self.rule: Callable[..., Any] | None = None
-        self.forward_rule: ForwardRule | None = None  # the jvp that was given
-        self.vmap_rule: VmapRule | None = None  # the vmap that was given
-        self.once = False
         if backward is not None:
             self.set_backward(backward)
+        if jvp is not None:
+            self.set_jvp(jvp)
+        if vmap is not None:
+            self.set_vmap(vmap)
 
-    def __copy__(self) -> Any:
+    def __copy__(self, memo: Any = None) -> Any:
         """Return the operation itself, as functions are copied."""
         return self
 
-    def __deepcopy__(self, memo: Any) -> Any:
-        """Return the operation itself, as functions are copied."""
-        return self
+    __deepcopy__ = __copy__
 
     def __reduce__(self) -> Any:
         """Pickle the name of an operation that its module has, else what it is made of."""
@@ -86,27 +93,16 @@ class CustomOp:
         result = sys.modules.get(getattr(self, "__module__", ""), None)
         if name is not None and getattr(result, name, None) is self:
             return str(name)
-        parts = (self.setup_context, self.name, self.forward, self.given_rule, self.traverse)
-        return _unpickled, (*parts, self.given_jvp, self.given_vmap)
-
-    @property
-    def given_vmap(self) -> Callable[..., Any] | None:
-        """What the user gave for batches."""
-        return None if self.vmap_rule is None else self.vmap_rule.rule
-
-    @property
-    def given_jvp(self) -> Callable[..., Any] | None:
-        """The forward derivative that the user gave."""
-        return None if self.forward_rule is None else self.forward_rule.rule
-
-    @property
-    def given_rule(self) -> Callable[..., Any] | None:
-        """The gradient rule that the user gave."""
-        own = None if self.forward_rule is None else self.forward_rule.transposed
-        return None if self.rule == own else self.rule
+        parts = (self.name, self.forward, self.given_rule, self.setup_context, self.traverse)
+        state = {"surrogate_reason": self.surrogate_reason}
+        return type(self).__base__, (*parts, self.given_jvp, self.given_vmap), state
 
     def set_backward(self, rule: Callable[..., Any]) -> None:
         """Make `rule` the gradient rule."""
+        self.given_rule = rule
+        self._run_in_backward(rule)
+
+    def _run_in_backward(self, rule: Callable[..., Any]) -> None:
         self.rule = rule
         self.once = getattr(rule, "_once_differentiable", False)
         parameters = list(inspect.signature(rule).parameters.values())[1:]
@@ -115,15 +111,16 @@ class CustomOp:
 
     def set_jvp(self, rule: Callable[..., Any]) -> None:
         """Make `rule` the forward derivative, and its transpose the gradient rule if none is."""
-        previous = self.forward_rule
         self.forward_rule = ForwardRule(self.name, self.signature, rule)
-        if self.rule is None or (previous is not None and self.rule == previous.transposed):
-            self.set_backward(self.forward_rule.transposed)
+        self.given_jvp = rule
+        if self.given_rule is None:
+            self._run_in_backward(self.forward_rule.transposed)
             self.takes_tuple = False
 
     def set_vmap(self, rule: Callable[..., Any]) -> None:
         """Make `rule` what computes all samples of a batch."""
         self.vmap_rule = VmapRule(self.name, rule)
+        self.given_vmap = rule
 
     def differentiate(self, node: CustomNode, g: Any, wanted: Any, recorded: bool) -> Sequence[Any]:
         """Return one gradient an input from what the user's backward gives."""
@@ -135,32 +132,8 @@ class CustomOp:
             self.differentiate = written_backward(self)  # type: ignore[method-assign]
         return self.differentiate
 
-    def saves_input(self, i: int, record: tuple[Any, ...]) -> bool:
-        """Return False: reading a saved value checks for itself."""
-        return False
-
     @staticmethod
     def release(node: CustomNode) -> None:
         """Drop what a node saved; its edges stay."""
         node.released = True
         node.saved = ()
-
-
-def _unpickled(
-    setup_context: Any,
-    name: str,
-    forward: Any,
-    backward: Any,
-    traverse: bool,
-    jvp: Any = None,
-    vmap: Any = None,
-) -> CustomOp:
-    """Return an unpickled operation."""
-    result: CustomOp = CustomOp(
-        name, forward, backward, setup_context=setup_context, traverse=traverse
-    )
-    if jvp is not None:
-        result.set_jvp(jvp)
-    if vmap is not None:
-        result.set_vmap(vmap)
-    return result

@@ -50,13 +50,8 @@ def rebuild(like: Any, items: list[Any]) -> Any:
 
 
 def leaves(value: Any) -> Iterator[Any]:
-    """Yield what is no container, in order."""
-    items = children(value)
-    if items is None:
-        yield value
-    else:
-        for _, item in items:
-            yield from leaves(item)
+    """Return what is no container, in order."""
+    return iter(flatten(value)[0])
 
 
 def map_leaves(fn: Callable[[Any], Any], value: Any) -> Any:
@@ -67,23 +62,19 @@ def map_leaves(fn: Callable[[Any], Any], value: Any) -> Any:
     return rebuild(value, [map_leaves(fn, item) for _, item in items])
 
 
+def refilled(likes: Sequence[Any], values: Sequence[Any]) -> list[Any]:
+    """Return the same structures with other values for what is no container, in order."""
+    left = iter(values)
+    return [map_leaves(lambda _: next(left), like) for like in likes]
+
+
+@dataclasses.dataclass(slots=True, eq=False)
 class Structure:
-    """The containers that leaves stood in, as `flatten` found them; None stands for no container.
+    """The containers that leaves stood in, as `flatten` found them; None stands for none."""
 
-    Attributes
-    ----------
-    like : any
-        The container.
-    keys : list
-        What each item is reached by.
-    items : list of Structure or None
-        What it holds: None for a leaf.
-    """
-
-    __slots__ = ("items", "keys", "like")
-
-    def __init__(self, like: Any, keys: list[Any], items: list[Structure | None]) -> None:
-        self.like, self.keys, self.items = like, keys, items
+    like: Any  # the container
+    keys: list[Any]  # what each item is reached by
+    items: list[Structure | None]  # what it holds: None for a leaf
 
     @property
     def size(self) -> int:
@@ -140,12 +131,8 @@ def paths_of(name: str, structure: Structure | None) -> Iterator[str]:
 
 def named_leaves(name: str, value: Any) -> Iterator[tuple[str, Any]]:
     """Yield everything that is not a container, each with its path."""
-    items = children(value)
-    if items is None:
-        yield name, value
-        return
-    for key, item in items:
-        yield from named_leaves(path_of(name, value, key), item)
+    found, structure = flatten(value)
+    return zip(paths_of(name, structure), found, strict=True)
 
 
 def path_of(name: str, container: Any, key: Any) -> str:

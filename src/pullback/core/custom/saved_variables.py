@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 import keyword
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -129,7 +130,7 @@ class InputFlags(Named):
 
 
 class SavedItem:
-    """A saved tensor or array inside a saved container: its four items."""
+    """A saved tensor or array inside a saved container, itself none: its four items."""
 
     __slots__ = ("items",)
 
@@ -181,16 +182,11 @@ class SavedVariables(Named):
         return map(getattr, itertools.repeat(self), self._slots)
 
     def __getattr__(self, name: str) -> Any:
-        result = name if name in self._names else None
-        if name in self._slots:
-            slot = self._slots.index(name)
-        elif result is not None:
+        if name not in self._slots:
             return self[name]
-        else:
-            raise self._unknown(name)
-        context = self._context
+        slot, context = self._slots.index(name), self._context
         items = context._alive().saved[slot * STRIDE : (slot + 1) * STRIDE]
-        return context._read(items, slot if result is None else result)
+        return context._read(items, name if name in self._names else slot)
 
 
 class _SavedClasses(dict[tuple[str | None, ...], type[SavedVariables]]):
@@ -201,7 +197,7 @@ class _SavedClasses(dict[tuple[str | None, ...], type[SavedVariables]]):
 
     def __missing__(self, names: tuple[str | None, ...]) -> type[SavedVariables]:
         slots = [
-            f"_{slot}" if name is None or not _can_be_attribute(name) else name
+            name if name and _can_be_attribute(name) else f"_{slot}"
             for slot, name in enumerate(names)
         ]
         members: dict[str, Any] = {
@@ -262,5 +258,5 @@ def _filling(slots: Sequence[str]) -> list[str]:
     )
 
 
-register(SavedArray=SavedArray, SavedContainer=SavedContainer, new=object.__new__)
+register(sys.modules[__name__], new=object.__new__)
 saved_names = _SavedClasses()

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from pullback.core.custom import pytree as tree
 from pullback.core.custom.memory import own
+from pullback.core.custom.signature import head_of, positional_count
 from pullback.errors import ArgumentError, ArgumentTypeError, compose
-
-_KINDS = inspect.Parameter
-_POSITIONAL = (_KINDS.POSITIONAL_ONLY, _KINDS.POSITIONAL_OR_KEYWORD)
 
 
 class VmapInfo(NamedTuple):
@@ -30,28 +27,17 @@ class VmapInfo(NamedTuple):
 
 
 class VmapRule:
-    """A user's ``vmap``, checked.
-
-    Parameters
-    ----------
-    name : str
-        The operation's.
-    rule : callable
-        ``rule(info, in_dims, *args)`` returns ``(outputs, out_dims)``.
-    """
+    """A user's ``vmap``: ``rule(info, in_dims, *args)`` returns ``(outputs, out_dims)``."""
 
     def __init__(self, name: str, rule: Callable[..., Any]) -> None:
         self.name, self.rule = name, rule
         if not callable(rule):
             came = type(rule).__name__
             raise ArgumentTypeError(compose(f"{name}.vmap", "a function required", came))
-        own = list(inspect.signature(rule).parameters.values())
-        leading = [p for p in own if p.kind in _POSITIONAL]
-        if len(leading) < 2 and not any(p.kind is _KINDS.VAR_POSITIONAL for p in own):
+        if positional_count(rule) < 2:
             required = "a function of info, in_dims and the arguments of forward required"
-            came = f"{getattr(rule, '__name__', 'function')}{inspect.signature(rule)}"
             hint = "write def vmap(info, in_dims, *args)"
-            raise ArgumentError(compose(f"{name}.vmap", required, came, hint=hint))
+            raise ArgumentError(compose(f"{name}.vmap", required, head_of(rule), hint=hint))
 
     def __call__(
         self,

@@ -42,22 +42,19 @@ class CallSite(NamedTuple):
     instruction: int
 
     @property
+    def _place(self) -> tuple[int | None, ...]:
+        return next(itertools.islice(self.code.co_positions(), self.instruction // 2, None))
+
+    @property
     def line(self) -> int | None:
         """The number of the line in its file."""
-        return next(itertools.islice(self.code.co_positions(), self.instruction // 2, None))[0]
+        return self._place[0]
 
     def __str__(self) -> str:
         """Return the line as a traceback shows it."""
-        places = itertools.islice(self.code.co_positions(), self.instruction // 2, None)
-        line, end_line, column, end_column = next(places)
-        shown = FrameSummary(
-            self.code.co_filename,
-            line,
-            self.code.co_name,
-            end_lineno=end_line,
-            colno=column,
-            end_colno=end_column,
-        )
+        line, end, column, end_column = self._place
+        columns: dict[str, Any] = {"end_lineno": end, "colno": column, "end_colno": end_column}
+        shown = FrameSummary(self.code.co_filename, line, self.code.co_name, **columns)
         return "".join(StackSummary.from_list([shown]).format()).rstrip()
 
 
@@ -122,10 +119,14 @@ def _array_of(value: Any) -> Any:
     return as_array(value) if isinstance(value, _np.generic) else None
 
 
+def _host_array_of(value: Any) -> Any:
+    array = None if isinstance(value, list) else _array_of(value)
+    return None if array is None else library_of(array).to_numpy(array)
+
+
 def _places(value: Any, kind: str) -> str:
     """Say how many elements of a value are `kind`, and where the first is."""
-    array = _array_of(value)
-    host = None if array is None else library_of(array).to_numpy(array)
+    host = _host_array_of(value)
     if host is None or host.size == 1:
         return kind
     bad = _np.isnan(host) if kind == "nan" else _np.isinf(host)
@@ -135,8 +136,7 @@ def _places(value: Any, kind: str) -> str:
 
 def _first_place(value: Any) -> tuple[int, ...] | None:
     """Return the index of the first number of an array that is not finite, NaN before infinity."""
-    array = None if isinstance(value, list) else _array_of(value)
-    host = None if array is None else library_of(array).to_numpy(array)
+    host = _host_array_of(value)
     if host is None or host.dtype.kind not in "fc":
         return None
     for bad in (_np.isnan(host), _np.isinf(host)):
@@ -183,15 +183,12 @@ def _nonfinite_result(op: str, kind: str, result: Any, inputs: Sequence[Named]) 
     return _error(
         f"{_called(op)}: a finite result was required, got {_places(result, kind)}, from "
         f"{'finite inputs' if finite else 'inputs without nan'}.",
-        *(f"  {profile(name, value)}" for name, value in inputs),
-        f"  {profile('result', result)}",
-        _at("called", call_site()),
-        "hint: keep the inputs where the result is finite, for instance with clamp(); where() on "
+        [*inputs, ("result", result)],
+        hint="keep the inputs where the result is finite, for instance with clamp(); where() on "
         "the result alone leaves nan in the gradient"
         + ("; allow_inf=True lets infinities pass." if kind == "inf" else "."),
         operation=op,
         value=result,
-        site=call_site(),
     )
 
 
@@ -199,18 +196,14 @@ def _entered(op: str, inputs: Sequence[Named]) -> AnomalyError:
     """Return the error for an operation that was given a NaN."""
     name, value = next((n, v) for n, v in inputs if non_finite(v) == "nan")
     node = value._node if isinstance(value, Tensor) else None
-    site = None if node is None else _origin(_real(node))
     return _error(
         f"{_called(op)}: inputs without nan were required, got {_places(value, 'nan')} of "
         f"'{name}'; {op} did not make it: '{name}' is {_source(node)}.",
-        *(f"  {profile(name, value)}" for name, value in inputs),
-        _at("recorded", site),
-        _at("called", call_site()),
-        node=None if node is None else _real(node),
+        inputs,
+        node=_real(node),
         operation=op,
         argument=name,
         value=value,
-        site=call_site(),
     )
 
 
@@ -230,7 +223,8 @@ def _source(node: Node | None) -> str:
     return f"what {node.name()} takes of {_source(of.record[0])}"
 
 
-def _real(node: Node) -> Node:
+def _real(node: Any) -> Any:
+    """Return the node that ran: of an output that of all."""
     return node.node if isinstance(node, Output) else node
 
 
@@ -262,47 +256,55 @@ def _framed(error: AnomalyError) -> AnomalyError:
     return error.with_traceback(frames)
 
 
-def _at(what: str, site: CallSite | None) -> str:
-    return "" if site is None else f"{what} at\n{site}"
-
-
 def _error(
-    *lines: str,
+    text: str,
+    values: Iterable[Named],
+    *,
+    inside: str = "",
+    hint: str = "",
     node: Node | None = None,
     operation: str = "",
-    phase: str = "forward",
     argument: str = "",
     value: Any = None,
-    site: CallSite | None = None,
 ) -> AnomalyError:
-    """Return the error of these lines, its fields filled."""
-    error = AnomalyError("\n".join(line for line in lines if line))
-    error.node, error.phase, error.argument = node, phase, argument
+    """Return the error of a text, lines on `values` and of where the node was recorded, and a hint.
+
+    `operation` is one that is being called; else the error is one of backward.
+    """
+    recorded = None if node is None else _origin(_real(node))
+    called = call_site() if operation else None
+    lines = [text, *(f"  {profile(name, v)}" for name, v in values), inside]
+    lines += [] if recorded is None else [f"recorded at\n{recorded}"]
+    lines += [] if called is None else [f"called at\n{called}"]
+    lines += [f"hint: {hint}"] if hint else []
+    error = AnomalyError("\n".join(filter(None, lines)))
+    error.node, error.argument, error.index = node, argument, _first_place(value)
+    error.phase = "forward" if operation else "backward"
     error.operation = operation or ("" if node is None else getattr(node.op, "name", node.name()))
-    error.index = _first_place(value)
-    site = site if site is not None or node is None else _origin(_real(node))
-    error.line = "" if site is None else str(site)
+    error.line = str(called or recorded or "")
     return error
 
 
 # -- backward ------------------------------------------------------------------------------------
 def _label(node: Node) -> str:
-    if node.__class__ is AccumulateGrad:
+    if isinstance(node, AccumulateGrad):
         leaf = node.variable
         return "a leaf" if leaf is None else f"the leaf of shape {leaf.shape}"
     return f"the result of {node.name()}"
 
 
-def _of_hooks(api: str, node: Node, hooks: Sequence[Any], g: Any, kind: str) -> AnomalyError:
+def _bad_gradient(api: str, node: Node, g: Any, kind: str, source: str) -> AnomalyError:
     return _error(
-        f"{api}: a finite gradient of {_label(node)} was required, got {_places(g, kind)}, from "
-        f"{' or '.join(map(_defined, hooks))}.",
-        f"  {profile('gradient', g)}",
-        _at("recorded", _origin(_real(node))),
+        f"{api}: a finite gradient of {_label(node)} was required, got {_places(g, kind)}, "
+        f"{source}.",
+        [("gradient", g)],
         node=node,
-        phase="backward",
         value=g,
     )
+
+
+def _of_hooks(hooks: Iterable[Any]) -> str:
+    return f"from {' or '.join(map(_defined, hooks))}"
 
 
 def _defined(hook: Any) -> str:
@@ -317,23 +319,20 @@ def _returned(node: Node, i: int, kind: str, g: Any, r: Any, inside: Any) -> Ano
     names = [f"grad_output[{k}]" for k in range(len(incoming))] if len(incoming) > 1 else []
     named = [*zip(names or ["grad_output"], incoming, strict=True), *_saved(node)]
     bad = [name for name, value in named if non_finite(value)]
-    site = _origin(node)
+    hint = (
+        "look at the ranges above: keep the forward away from where its derivative is "
+        "infinite or undefined; where() on the result alone does not."
+    )
+    if _origin(node) is None:
+        hint += " Run the forward inside detect_anomaly too, to see its line."
     return _error(
-        f"Function '{node.name()}' returned {kind} values in its {i}th output.",
+        f"Function '{node.name()}' returned {kind} values in its {i}th output.\n"
         f"It is the gradient of '{_input_name(node, i)}', with {_places(r, kind)}; "
         + (f"{', '.join(bad)}: not finite before." if bad else "the values below are finite."),
-        *(f"  {profile(name, value)}" for name, value in named if value is not None),
-        f"within it, {str(inside).partition(chr(10))[0]}" if inside is not None else "",
-        _at("recorded", site),
-        "hint: look at the ranges above: keep the forward away from where its derivative is "
-        "infinite or undefined; where() on the result alone does not."
-        + (
-            ""
-            if site is not None
-            else " Run the forward inside detect_anomaly too, to see its line."
-        ),
+        [(name, value) for name, value in named if value is not None],
+        inside="" if inside is None else f"within it, {str(inside).partition(chr(10))[0]}",
+        hint=hint,
         node=node,
-        phase="backward",
         argument=_input_name(node, i),
         value=r,
     )
@@ -409,37 +408,34 @@ class AnomalyObserver(Observer):
     def roots(self, api: str, name: str, roots: Sequence[Any], seeds: Sequence[Any]) -> None:
         """Raise where backward is to start from what is not finite."""
         for i, (root, seed) in enumerate(zip(roots, seeds, strict=True)):
-            kind = self._kind(root)
-            if kind:
-                raise _bad_root(api, i, root, kind)
-            kind = self._kind(seed)
-            if kind:
+            if kind := self._kind(root):
+                node = _real(root._node)
+                raise _error(
+                    f"{api}: a finite tensor to differentiate was required, got "
+                    f"{_places(root, kind)}.",
+                    [(f"tensor {i}, of {node.name()}", root)],
+                    hint="run the forward inside detect_anomaly too: it stops at the operation "
+                    "that made it.",
+                    node=node,
+                    value=root,
+                )
+            if kind := self._kind(seed):
+                which = f"{name}[{i}]"
                 raise _error(
                     f"{api}: finite gradients to start from were required, got "
-                    f"{_places(seed, kind)} of {name}[{i}].",
-                    f"  {profile(f'{name}[{i}]', seed)}",
-                    phase="backward",
+                    f"{_places(seed, kind)} of {which}.",
+                    [(which, seed)],
                     value=seed,
-                    argument=f"{name}[{i}]",
+                    argument=which,
                 )
 
     def arrived(self, node: Node, g: Any) -> None:
         """Raise where the gradient that reached a node is not finite: all its parts were."""
-        kind = self._kind(g)
-        if not kind:
-            return
-        hooks = [] if node.extra is None else [*node.extra.tensor_hooks.values()]
-        if hooks:
-            raise _of_hooks("register_hook", node, hooks, g, kind)
-        raise _error(
-            f"backward: a finite gradient of {_label(node)} was required, got {_places(g, kind)}, "
-            "in the sum of what came from its uses.",
-            f"  {profile('gradient', g)}",
-            _at("recorded", _origin(_real(node))),
-            node=node,
-            phase="backward",
-            value=g,
-        )
+        if kind := self._kind(g):
+            if node.extra is not None and (hooks := node.extra.tensor_hooks):
+                raise _bad_gradient("register_hook", node, g, kind, _of_hooks(hooks.values()))
+            source = "in the sum of what came from its uses"
+            raise _bad_gradient("backward", node, g, kind, source)
 
     def entering(self, node: Node, g: Any) -> None:
         """Raise where a pre-hook gave back what is not finite."""
@@ -451,8 +447,7 @@ class AnomalyObserver(Observer):
         """Raise at the first gradient that is not finite."""
         inside = RUNNING.current.notes.pop(_INSIDE, None)
         for i, r in enumerate(grads):
-            kind = self._kind(r)
-            if kind:
+            if kind := self._kind(r):
                 raise _returned(node, i, kind, g, r, inside) from inside
 
     def failed(self, node: Node, error: Exception) -> None:
@@ -464,24 +459,9 @@ class AnomalyObserver(Observer):
     def hooked(self, node: Node, grads: Sequence[Any]) -> None:
         """Raise where a hook on `node` gave back a gradient that is not finite."""
         for g in grads:
-            kind = self._kind(g)
-            if kind:
+            if kind := self._kind(g):
                 hooks = [*node.extras().prehooks.values(), *node.extras().posthooks.values()]
-                raise _of_hooks("a hook of the node", node, hooks, g, kind)
-
-
-def _bad_root(api: str, i: int, root: Tensor, kind: str) -> AnomalyError:
-    """Return the error for a tensor to differentiate that is not finite."""
-    node = _real(root._node)
-    return _error(
-        f"{api}: a finite tensor to differentiate was required, got {_places(root, kind)}.",
-        f"  {profile(f'tensor {i}, of {node.name()}', root)}",
-        _at("recorded", _origin(node)),
-        "hint: run the forward inside detect_anomaly too: it stops at the operation that made it.",
-        node=node,
-        phase="backward",
-        value=root,
-    )
+                raise _bad_gradient("a hook of the node", node, g, kind, _of_hooks(hooks))
 
 
 # -- the mode --------------------------------------------------------------------------------------

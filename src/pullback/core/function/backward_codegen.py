@@ -17,11 +17,12 @@ itself is recorded. That of ``exp``, whose rule is ``lambda g, out: g * out``:
 from __future__ import annotations
 
 import copy
+import sys
 from collections.abc import Callable, Sequence
 from operator import attrgetter
 from typing import Any, NoReturn
 
-from pullback.arrays import NUMPY, Library, is_array, join, library_of
+from pullback.arrays import NUMPY, Library, is_array, join, library_of, ndarray
 from pullback.core.function.codegen import Written, define, expand, register, tupled
 from pullback.core.function.namespace import TENSOR_XP
 from pullback.core.function.primitive import Primitive, parameters
@@ -30,8 +31,6 @@ from pullback.core.tensor.saved import stale, unpacked
 from pullback.core.tensor.tensor import as_array, box
 from pullback.core.tensor.versions import ITSELF
 from pullback.errors import MissingRuleError, compose
-
-_ndarray = NUMPY.array_types[0]
 
 
 def backward_source(op: Primitive) -> str:
@@ -54,8 +53,8 @@ def prepare(op: Primitive) -> None:
 
     op.differentiate = first_call
     op.release = _releaser(op)
-    if op.part_rule is not None:
-        op.adds_into = _part_adder(op)
+    if op.adds_into is not None:
+        op.add_part = _part_adder(op)
 
 
 def _releaser(op: Primitive) -> Callable[[Node], None]:
@@ -69,7 +68,7 @@ def _releaser(op: Primitive) -> Callable[[Node], None]:
 
 def _part_adder(op: Primitive) -> Callable[[Node, Any, Any], Any]:
     """Return what adds a gradient into the buffer of the array that a part was read of."""
-    rule: Any = op.part_rule
+    rule: Any = op.adds_into
     shape_of = attrgetter(ITEMS[1 + op.layout[f"{op.inputs[0]}_shape"]])
     arguments = [attrgetter(ITEMS[1 + op.layout[name]]) for name in parameters(rule)[2:]]
 
@@ -108,7 +107,7 @@ def {name}_backward(node, g, wanted, recorded):
     {grads}
 """
 
-# The rules run on arrays, or on what `_prepared` makes of the record where these are not NumPy's.
+# The rules run on arrays, or on what `prepared` makes of the record where these are not NumPy's.
 _PREPARED = """
 if (
     recorded
@@ -195,8 +194,8 @@ def _returned(op: Primitive, edges: list[str]) -> list[str]:
         wanted = f"{edge} is not None and (wanted is None or {edge} in wanted)"
         lines.append(f"    {call} if {wanted} else None,")
     summed = "$unbroadcast_all($grads, node.shapes, $xp)"
-    fitted = f"$grads if node.shapes is None else {summed}" if op.broadcasts else "$grads"
-    return [*lines, ")", f"return {fitted}"]
+    result = f"$grads if node.shapes is None else {summed}" if op.broadcasts else "$grads"
+    return [*lines, ")", f"return {result}"]
 
 
 def _call(op: Primitive, i: int) -> str:
@@ -216,7 +215,7 @@ def _arguments(op: Primitive, rule: Any) -> str:
 
 
 # -- what the written function uses ----------------------------------------------------------------
-def _prepared(op: Primitive, node: Node, g: Any, recorded: bool) -> tuple[Any, Any, Any]:
+def prepared(op: Primitive, node: Node, g: Any, recorded: bool) -> tuple[Any, Any, Any]:
     """Return gradient, record and namespace for a backward that is not on plain NumPy arrays."""
     if node.released:  # by a pass within this one
         raise node.released_error()
@@ -254,7 +253,7 @@ def _lifted(
         a = record[i]
         if a is None or a.__class__ is cls or not is_array(a):
             continue
-        if a.__class__ is not _ndarray or not library.level:
+        if a.__class__ is not ndarray or not library.level:
             return None
         slots = list(record) if slots is None else slots
         slots[i] = library.wrap(a)
@@ -279,7 +278,7 @@ def _as_tensors(op: Primitive, node: Node, record: tuple[Any, ...]) -> tuple[Any
     return tuple(slots)
 
 
-def _only_wanted(edges: Sequence[Any], gradients: Sequence[Any], wanted: Any) -> list[Any]:
+def only_wanted(edges: Sequence[Any], gradients: Sequence[Any], wanted: Any) -> list[Any]:
     """Return the gradients of the inputs that have an edge that is wanted, None for the others."""
     return [
         None if edge is None or (wanted is not None and edge not in wanted) else r
@@ -287,15 +286,11 @@ def _only_wanted(edges: Sequence[Any], gradients: Sequence[Any], wanted: Any) ->
     ]
 
 
-def _missing_rule(op: Primitive, i: int) -> NoReturn:
-    raise MissingRuleError(
-        compose(
-            op.name,
-            f"a gradient rule for the argument '{op.inputs[i]}' required",
-            "an operation that has none",
-            hint=f"detach() the argument '{op.inputs[i]}' if its gradient is not needed",
-        )
-    )
+def missing_rule(op: Primitive, i: int) -> NoReturn:
+    """Raise: an input that has no rule is asked for its gradient."""
+    required = f"a gradient rule for the argument '{op.inputs[i]}' required"
+    hint = f"detach() the argument '{op.inputs[i]}' if its gradient is not needed"
+    raise MissingRuleError(compose(op.name, required, "an operation that has none", hint=hint))
 
 
 def unbroadcast(g: Any, shape: tuple[int, ...], xp: Any) -> Any:
@@ -309,31 +304,28 @@ def unbroadcast(g: Any, shape: tuple[int, ...], xp: Any) -> Any:
     return g if g.shape == shape else xp.reshape(g, shape)
 
 
-def _fitted(g: Any, shape: tuple[int, ...], xp: Any) -> Any:
+def fitted(g: Any, shape: tuple[int, ...], xp: Any) -> Any:
+    """Return a gradient, or None, summed down to a shape."""
     return g if g is None or g.shape == shape else unbroadcast(g, shape, xp)
 
 
-def _unbroadcast_all(grads: Sequence[Any], shapes: Sequence[Any], xp: Any) -> list[Any]:
-    return [_fitted(r, shape, xp) for r, shape in zip(grads, shapes, strict=True)]
+def unbroadcast_all(grads: Sequence[Any], shapes: Sequence[Any], xp: Any) -> list[Any]:
+    """Return gradients summed down to shapes."""
+    return [fitted(r, shape, xp) for r, shape in zip(grads, shapes, strict=True)]
 
 
-def _conjugate(g: Any, xp: Any) -> Any:
+def conjugate(g: Any, xp: Any) -> Any:
     """Return the conjugate of a gradient, of each of several, None for none."""
     if isinstance(g, (tuple, list)):
-        return [_conjugate(part, xp) for part in g]
+        return [conjugate(part, xp) for part in g]
     if g is None:
         return None
     return xp.conj(g) if xp is TENSOR_XP else as_array(xp.conj(g))
 
 
 register(
-    ARRAYS=frozenset((_ndarray, type(None), int, float, bool, complex)),
-    conjugate=_conjugate,
-    fitted=_fitted,
-    missing_rule=_missing_rule,
+    sys.modules[__name__],
+    ARRAYS=frozenset((ndarray, type(None), int, float, bool, complex)),
     numpy=NUMPY.xp,
-    only_wanted=_only_wanted,
-    prepared=_prepared,
     stale=stale,
-    unbroadcast_all=_unbroadcast_all,
 )

@@ -23,11 +23,12 @@ A call of two tensors that are broadcast, of which the first alone is tracked, s
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from inspect import Parameter
+from inspect import Parameter, Signature
 from types import FunctionType
 from typing import Any
 
-from pullback.arrays import NUMPY, DType
+from pullback.arrays import NUMPY, DType, ndarray
+from pullback.core.function import dispatch, inplace, record
 from pullback.core.function.codegen import (
     Written,
     expand,
@@ -35,45 +36,13 @@ from pullback.core.function.codegen import (
     lazy_function,
     register,
     tupled,
+    written_parameters,
 )
-from pullback.core.function.dispatch import (
-    UNFIT,
-    box_beside,
-    kernel_of,
-    merge_axis_args,
-    own_word,
-    plain_settings,
-    unlike_pytorch,
-)
-from pullback.core.function.inplace import apply_inplace, standard_kernel, write_unrecorded
+from pullback.core.function.dispatch import own_word
 from pullback.core.function.primitive import Primitive
-from pullback.core.function.record import (
-    apply,
-    apply_operator,
-    apply_out,
-    attach,
-    shows_memory,
-)
-from pullback.core.graph.modes import FORWARD, INFERENCE, NO_GRAD, RECORD, STATE, UNRECORDED
-from pullback.core.graph.node import (
-    FILL,
-    ITEMS,
-    MultiNode,
-    Output,
-    SmallNode,
-    WideNode,
-    levels_of,
-    meta_of,
-    next_seq,
-)
-from pullback.core.tensor.tensor import TENSOR_CLASSES, Tensor, as_array, box
-from pullback.core.tensor.versions import ITSELF, counter_of
-from pullback.core.tensor.views import NO_GRAD_VIEW, ONE_OF_MANY, TRACKED, link, refresh
-
-# What settings are made of; a number of NumPy's own would widen the dtype of the result.
-_PLAIN = frozenset(
-    (type(None), bool, int, float, complex, str, tuple, list, slice, type(...), DType)
-)
+from pullback.core.graph.modes import STATE
+from pullback.core.graph.node import FILL, ITEMS
+from pullback.core.tensor.tensor import TENSOR_CLASSES, as_array
 
 
 class _Interned(dict[Any, Any]):
@@ -86,41 +55,19 @@ class _Interned(dict[Any, Any]):
         return shape
 
 
-_OWNED: tuple[Any, ...]
-_OWNED = (MultiNode, Output, SmallNode, Tensor, WideNode, apply, apply_inplace, apply_operator)
-_OWNED += (
-    apply_out,
-    attach,
-    box,
-    box_beside,
-    counter_of,
-    merge_axis_args,
-    isinstance,
-    kernel_of,
-    levels_of,
-    link,
-    meta_of,
-)
-_OWNED += (plain_settings, shows_memory, refresh, unlike_pytorch, write_unrecorded)
+# What settings are made of; a number of NumPy's own would widen the dtype of the result.
+_PLAIN = (type(None), bool, int, float, complex, str, tuple, list, slice, type(...), DType)
+
 register(
-    **{each.__name__: each for each in _OWNED},
+    dispatch,
+    inplace,
+    record,
     CLASSES=TENSOR_CLASSES,
-    FORWARD=FORWARD,
-    INFERENCE=INFERENCE,
-    ITSELF=ITSELF,
-    NO_GRAD=NO_GRAD,
-    NO_GRAD_VIEW=NO_GRAD_VIEW,
-    ONE_OF_MANY=ONE_OF_MANY,
-    PLAIN=_PLAIN,
-    RECORD=RECORD,
+    PLAIN=frozenset(_PLAIN),
     SHAPES=_Interned(),
-    TRACKED=TRACKED,
-    UNFIT=UNFIT,
-    UNRECORDED=UNRECORDED,
     asarray=NUMPY.xp.asarray,
     mode_of=STATE.get,
-    ndarray=NUMPY.array_types[0],
-    next_seq=next_seq,
+    ndarray=ndarray,
     number=NUMPY.xp.generic,  # what NumPy gives for 0 dimensions
     snapshot=NUMPY.snapshot,
     tidy=as_array,
@@ -269,23 +216,17 @@ $t._node = $n = ${kind}()
 
 
 def public_call(op: Primitive, inputs: tuple[str, ...], *, out: bool = False) -> FunctionType:
-    """Return the function that users call: ``name(inputs, /, *, settings)``.
-
-    Parameters
-    ----------
-    op : Primitive
-    inputs : tuple of str
-        The names of the arrays; of a variadic operation the one name of all of them.
-    out : bool
-        Whether it takes ``out=`` as well.
-    """
+    """Return the function that users call: ``name(inputs, /, *, settings)``, and ``out=``."""
     settings = {**op.settings, **({"out": None} if out else {})}
     refuses = () if op.variadic else _not_ours(op)
-
-    def write() -> Written:
-        return _Writer(op, inputs, out).write()  # one a call: threads may meet in the first
-
-    return lazy_function(op.name, inputs, settings, write, variadic=op.variadic, refuses=refuses)
+    return lazy_function(
+        op.name,
+        inputs,
+        settings,
+        lambda: _Writer(op, inputs, out).write(),  # one a call: threads may meet in the first
+        variadic=op.variadic,
+        refuses=refuses,
+    )
 
 
 def operator_call(op: Primitive, name: str, reflected: str) -> FunctionType:
@@ -293,11 +234,9 @@ def operator_call(op: Primitive, name: str, reflected: str) -> FunctionType:
 
     An operand that no operation knows gets the operator instead, if it has the method `reflected`.
     """
-
-    def write() -> Written:
-        return _Writer(op, op.inputs, False, reflected).write()
-
-    call = lazy_function(name, op.inputs, {}, write)
+    call = lazy_function(
+        name, op.inputs, {}, lambda: _Writer(op, op.inputs, False, reflected).write()
+    )
     call.__doc__ = op.public.__doc__
     return call
 
@@ -307,7 +246,7 @@ def inplace_call(op: Primitive) -> FunctionType:
 
     def write() -> Written:
         x, *others = op.inputs
-        kernel = standard_kernel(op)
+        kernel = None if op.xp_name is None else getattr(NUMPY.xp, op.xp_name)
         lines = [f"def {op.name}_({', '.join(op.inputs)}, /):"]
         if len(others) == 1 and kernel is not None:
             lines += [
@@ -318,11 +257,6 @@ def inplace_call(op: Primitive) -> FunctionType:
         return Written(f"{op.name}_", lines, op.inputs, op=op, kernel=kernel)
 
     return lazy_function(f"{op.name}_", op.inputs, {}, write)
-
-
-def _shown(default: Any) -> str:
-    """Return a default as the source shows it; the function has the object itself."""
-    return repr(default) if type(default) in (type(None), bool, int, float, str, tuple) else "..."
 
 
 def _words(op: Primitive) -> dict[str, str]:
@@ -362,22 +296,21 @@ class _Writer:
         op = self.op
         blocks = self._several if op.multi else self._variadic if op.variadic else self._blocks
         body = [*self._refusing(), *blocks(), f"return {self.apply}"]
-        lines = [f"def {op.name}({self._parameters()}):", *indented(body)]
+        lines = [f"def {op.name}{self._parameters()}:", *indented(body)]
         names = [*self.inputs, *op.settings, *self.refused]
         return Written(op.name, lines, names, op=op, kernels=op.kernels)
 
     def _parameters(self) -> str:
-        arrays = f"*{self.inputs[0]}" if self.op.variadic else f"{', '.join(self.inputs)}, /"
-        keywords = [
-            name if default is Parameter.empty else f"{name}={_shown(default)}"
-            for name, default in self.op.settings.items()
-        ]
-        keywords += ["out=None"] if self.out else []
-        star = ["*"] if keywords and not self.op.variadic else []
+        kind = Parameter.VAR_POSITIONAL if self.op.variadic else Parameter.POSITIONAL_ONLY
+        parameters = [Parameter(name, kind) for name in self.inputs]
+        keywords = {**self.op.settings, **({"out": None} if self.out else {})}
         if self.refused:
-            rest, *more = self.refused
-            star, keywords = [f"*{rest}"], [*keywords, *(f"{name}=None" for name in more)]
-        return ", ".join([arrays, *star, *keywords])
+            rest, *words = self.refused
+            parameters.append(Parameter(rest, Parameter.VAR_POSITIONAL))
+            keywords |= dict.fromkeys(words)
+        last = Parameter.KEYWORD_ONLY
+        parameters += [Parameter(name, last, default=value) for name, value in keywords.items()]
+        return written_parameters(Signature(parameters))
 
     def _refusing(self) -> list[str]:
         """Return the lines that take PyTorch's keywords, refuse positions, and fill `out`."""
@@ -454,7 +387,7 @@ class _Writer:
         for name, other in (self.inputs[::-1], self.inputs):
             # The array is the caller's: a later change of it must not be seen by backward.
             copied = f"$snapshot({name}) if {other}.requires_grad else {name}"
-            boxed = f"$box_beside({copied if self._keeps(name) else name}, {other})"
+            boxed = f"$box_beside({copied if name in self.op.needed_by else name}, {other})"
             passed = ", ".join(boxed if n == name else n for n in self.inputs)
             arguments = f"{passed}{self.keywords}"
             lines += expand(_ARRAY_BESIDE, tensor=other, array=name, arguments=arguments)
@@ -483,14 +416,14 @@ class _Writer:
         """Return the lines that record a call some of whose arguments are tracked."""
         levels = "$levels_of($edges)" if self.op.variadic else levels_of_edges(edges)
         node = indented(self._node(edges, saved, levels, self._shapes()))
-        record, forward = (f"if $mode is ${m} and {tracked}:" for m in ("RECORD", "FORWARD"))
-        return [record, *node, f"el{forward}", f"    return {self.apply}"]
+        recording, forward = (f"if $mode is ${m} and {tracked}:" for m in ("RECORD", "FORWARD"))
+        return [recording, *node, f"el{forward}", f"    return {self.apply}"]
 
     def _one_of_any_kind(self, x: str) -> list[str]:
         own = (
             self.inputs.index(x) in self.op.nondifferentiable_inputs
         )  # a mask has a dtype of its own
-        keeps = self._keeps(x)
+        keeps = x in self.op.needed_by
         counter = [f"${x}_counter = {x}._counter or $counter_of({x})"] if keeps else []
         number: list[str] = []
         if not own and not any(n.startswith(f"{x}_") for n in self.op.layout):
@@ -508,10 +441,6 @@ class _Writer:
             boxed=f"{', '.join(boxed if n == x else n for n in self.inputs)}{self.keywords}",
             apply=self.apply,
         )
-
-    def _keeps(self, name: str) -> bool:
-        """Return whether some rule asks for an input."""
-        return name in self.op.needed_by
 
     def _variadic(self) -> list[str]:
         """Return the block for any number of arrays."""
@@ -599,9 +528,9 @@ class _Writer:
         """Return the lines that make the node."""
         items = [*edges, *saved]
         count = "$len($edges)" if self.op.variadic else str(len(edges))
-        record = [f"$n.record = {tupled(items)}"]
+        slots = [f"$n.record = {tupled(items)}"]
         if self.op.is_small:
-            record = [f"$n.{i} = {e}" for i, e in zip(ITEMS, items, strict=False)]
+            slots = [f"$n.{i} = {e}" for i, e in zip(ITEMS, items, strict=False)]
         return expand(
             _NODE,
             edges=tupled(edges),
@@ -609,7 +538,7 @@ class _Writer:
             settings=self.settings,
             kind="SmallNode" if self.op.is_small else "WideNode",
             filled=filled("$n", "$op", count, levels, shapes),
-            record=record,
+            record=slots,
             # The node counts the changes of its result; those of a view count for its base.
             counter=[] if self.op.view else ["$t._counter = $n"],
         )

@@ -1,14 +1,15 @@
 r"""Python source that the library writes: templates, the names in them, late compiling.
 
 Owns how the call and the backward of an operation become functions: the notation of templates, the
-one table of the names that written source uses, compiling at the first call, and the place in
-`linecache` by which tracebacks and `pullback.source` show it. A function has its name, signature,
-module and identity from the start, and gets the code that was written for it when it is first
-called. Must not know what is written.
+names that written source uses, compiling at the first call, and the place in `linecache` by which
+tracebacks and `pullback.source` show it. A function has its name, signature, module and identity
+from the start, and gets the code that was written for it when it is first called. Must not know
+what is written.
 
 A template is Python with two kinds of holes. ``{part}`` is filled in: a text, or lines, which
-stand alone and get the indentation of the hole. ``$name`` is a name of the library's own, global
-or local; it is printed as it is, or with underscores where a parameter has that name:
+stand alone and get the indentation of the hole. ``$name`` is a name of the library's own: a
+local one, or what core or Python has by that name (`register`). It is printed as it is, or with
+underscores where a parameter has that name:
 
 >>> lines = expand("if {x}._base is not None:\n    {then}", x="weight", then=["$sync(weight)"])
 >>> Written("scaled", ["def scaled(weight, sync):", *lines], ["weight", "sync"]).source
@@ -24,21 +25,31 @@ import itertools
 import linecache
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from types import CodeType, FunctionType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any
+
+from pullback.core.graph import modes, node
+from pullback.core.tensor import ownership, tensor, versions, views
 
 # What generated functions call themselves a part of; their frames count as the library's.
 _MODULE = "pullback.generated"
 _OWN = re.compile(r"\$(\w+)")
 
 # The global names of written source.
-NAMES: dict[str, Any] = {"len": len, "range": range, "tuple": tuple}
+NAMES: dict[str, Any] = {**vars(builtins)}
 
 
-def register(**names: Any) -> None:
-    """Let written source use names; each stands for one thing everywhere."""
-    assert NAMES.keys().isdisjoint(names)
-    NAMES.update(names)
+def register(*modules: ModuleType, **names: Any) -> None:
+    """Let written source use what modules define, and names beside; each stands for one thing."""
+    for module in modules:
+        for name, value in vars(module).items():
+            if name[0] != "_" and getattr(value, "__module__", module.__name__) == module.__name__:
+                names[name] = value
+    for name, value in names.items():
+        assert NAMES.setdefault(name, value) is value, name
+
+
+register(modes, node, ownership, tensor, versions, views)
 
 
 def expand(template: str, **parts: str | Sequence[str]) -> list[str]:
@@ -58,16 +69,8 @@ def expand(template: str, **parts: str | Sequence[str]) -> list[str]:
 class Written:
     """The source of one function, and the global names that it uses.
 
-    Parameters
-    ----------
-    name : str
-        What tracebacks call it.
-    lines : sequence of str
-        The function; names of the library's own begin with ``$``.
-    parameters : iterable of str
-        The names that users chose.
-    uses : dict
-        Global names beside those of `NAMES`.
+    Tracebacks call it `name`. In its `lines` names of the library's own begin with ``$``, and give
+    way to those that users chose, `parameters`; it `uses` global names beside those of `NAMES`.
     """
 
     def __init__(
@@ -96,29 +99,33 @@ def define_as(
     signature: inspect.Signature, body: Sequence[str], name: str, label: str, **uses: Any
 ) -> FunctionType:
     """Return a function of a signature, with its defaults, whose file is called `label`."""
-    parameters = signature.parameters.values()
-    shown = signature.replace(parameters=list(map(_shown, parameters)), return_annotation=_NONE)
-    lines = [f"def {name}{shown}:", *indented(body)]
+    lines = [f"def {name}{written_parameters(signature)}:", *indented(body)]
     function = Written(label, lines, signature.parameters, **uses).function()
     function.__name__ = function.__qualname__ = name
-    optional = [p for p in parameters if p.default is not _NONE]
-    by_keyword = {p.name: p.default for p in optional if p.kind is p.KEYWORD_ONLY}
-    function.__defaults__ = tuple(p.default for p in optional if p.name not in by_keyword)
-    function.__kwdefaults__ = by_keyword
-    function.__annotations__ = {
-        p.name: p.annotation for p in parameters if p.annotation is not _NONE
-    }
+    give_defaults(function, signature)
+    annotations = {n: p.annotation for n, p in signature.parameters.items()}
+    function.__annotations__ = {n: a for n, a in annotations.items() if a is not _NONE}
     return function
 
 
+def give_defaults(function: FunctionType, signature: inspect.Signature) -> None:
+    """Give a written function the defaults of a signature, which are any objects."""
+    optional = [p for p in signature.parameters.values() if p.default is not _NONE]
+    by_keyword = {p.name: p.default for p in optional if p.kind is p.KEYWORD_ONLY}
+    function.__defaults__ = tuple(p.default for p in optional if p.name not in by_keyword)
+    function.__kwdefaults__ = by_keyword
+
+
+def written_parameters(signature: inspect.Signature) -> str:
+    """Return the parameters of a signature as source shows them, defaults that are plain."""
+    shown = []
+    for p in signature.parameters.values():
+        is_plain = p.default is _NONE or isinstance(p.default, (bool, int, float, str, tuple))
+        shown.append(p.replace(annotation=_NONE, default=p.default if is_plain else None))
+    return str(signature.replace(parameters=shown, return_annotation=_NONE))
+
+
 _NONE = inspect.Parameter.empty
-
-
-def _shown(parameter: inspect.Parameter) -> inspect.Parameter:
-    """Return a parameter as source shows it; the function has its default itself."""
-    default = parameter.default
-    is_plain = default is _NONE or isinstance(default, (type(None), bool, int, float, str))
-    return parameter.replace(annotation=_NONE, default=default if is_plain else None)
 
 
 def indented(lines: Iterable[str]) -> list[str]:
@@ -144,20 +151,11 @@ def lazy_function(
     variadic: bool = False,
     refuses: Sequence[str] = (),
 ) -> FunctionType:
-    """Return a function ``name(arrays, /, *, settings)`` that is compiled at its first call.
+    """Return a function ``name(arrays, /, *, settings)`` that `write` writes at its first call.
 
-    Parameters
-    ----------
-    name : str
-    arrays : sequence of str
-        The positional-only parameters; of a `variadic` function the one name of all of them.
-    settings : dict
-        The keyword-only parameters with their defaults, `inspect.Parameter.empty` for none.
-    write : callable
-        Called once: writes a function of that signature.
-    refuses : sequence of str
-        What its source calls other positional arguments, and the keywords, for which it has errors
-        of its own.
+    `arrays` has one name if the function is `variadic`, and `settings` the defaults, those required
+    with `inspect.Parameter.empty`. `refuses`: what its source calls other positional arguments, and
+    the keywords, for which it has errors of its own.
     """
     positional = () if variadic else tuple(arrays)
     rest = arrays[0] if variadic else next(iter(refuses), "")

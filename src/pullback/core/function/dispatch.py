@@ -22,6 +22,7 @@ from pullback.arrays import (
     join,
     library_of,
     library_of_class,
+    ndarray,
     promote_scalar,
     promote_tensors,
     refuse_gradient,
@@ -44,9 +45,6 @@ from pullback.errors import (
     compose,
     describe,
 )
-
-_ndarray = NUMPY.array_types[0]
-
 
 # -- kernels ---------------------------------------------------------------------------------------
 _NO_KERNEL: tuple[Any, frozenset[Any]] = (None, frozenset())
@@ -75,18 +73,15 @@ def _kernel(op: Primitive, library: Library) -> Callable[..., Any]:
         kernel: Callable[..., Any]
         kernel = getattr(library.xp, direct) if isinstance(direct, str) else direct
         return kernel
-    forward = (
-        op.unchecked_forward
-        if library is NUMPY and op.unchecked_forward is not None
-        else op.forward
-    )
+    unchecked = op.unchecked_forward if library is NUMPY else None
+    forward = op.forward if unchecked is None else unchecked
     return functools.partial(forward, library.xp)
 
 
 def plain_settings(settings: dict[str, Any]) -> dict[str, Any]:
     """Return settings with Python's numbers for NumPy's, which would widen the result's dtype."""
     for name, value in settings.items():
-        is_number = isinstance(value, Number) or (value.__class__ is _ndarray and not value.shape)
+        is_number = isinstance(value, Number) or (value.__class__ is ndarray and not value.shape)
         if is_number and hasattr(value, "item"):
             settings[name] = value.item()
     return settings
@@ -96,7 +91,7 @@ def plain_settings(settings: dict[str, Any]) -> dict[str, Any]:
 def coerce(op: Primitive, args: Sequence[Any]) -> tuple[list[Tensor], Any]:
     """Return the arguments as up-to-date tensors of one library and dtype, and the library."""
     if not args:
-        raise _no_arrays(op)
+        raise ArgumentTypeError(compose(op.name, "at least 1 array required", "none"))
     wrapping = STATE.get().library
     if wrapping is None and _need_nothing(op, args):
         for t in args:
@@ -120,7 +115,9 @@ def coerce(op: Primitive, args: Sequence[Any]) -> tuple[list[Tensor], Any]:
             return coerce(op, [unwrap_escaped(t) for t in tensors])
         tensors = [wrap_in(t, library) if isinstance(t, Tensor) else t for t in tensors]
         like = wrap_in(like, library)
-    if library is not NUMPY and not _on_one_device(tensors, library, like):
+    if library is not NUMPY and not all(
+        library.same_device(t._data, like._data) for t in tensors if isinstance(t, Tensor)
+    ):
         raise mixed_error(op, args)
     promoted = _promoted(op, tensors, library, like)
     for i, array in borrowed:
@@ -130,13 +127,13 @@ def coerce(op: Primitive, args: Sequence[Any]) -> tuple[list[Tensor], Any]:
 
 def _need_nothing(op: Primitive, args: Sequence[Any]) -> bool:
     """Return whether arguments are tensors of one library, device and dtype already."""
-    array = args[0]._data if isinstance(args[0], Tensor) else None
-    if array.__class__ is not _ndarray:
+    array: Any = args[0]._data if isinstance(args[0], Tensor) else None
+    if array.__class__ is not ndarray:
         return array is not None and len(args) == 1 and not op.floating
     if op.floating and array.dtype.kind not in "fc":
         return False
     for other in args[1:]:
-        if not isinstance(other, Tensor) or other._data.__class__ is not _ndarray:
+        if not isinstance(other, Tensor) or other._data.__class__ is not ndarray:
             return False
         if other._data.dtype is not array.dtype:
             return False
@@ -184,15 +181,11 @@ def _from_containers(op: Primitive, args: Sequence[Any], i: int) -> list[Any]:
     ]
 
 
-def _on_one_device(tensors: Sequence[Any], library: Library, like: Tensor) -> bool:
-    return all(library.same_device(t._data, like._data) for t in tensors if isinstance(t, Tensor))
-
-
 def unwrap_escaped(value: Any) -> Any:
     """Return a tensor of a level that is not active as the part that is computed with instead."""
     while isinstance(value, Tensor):
         array = value._data if value._base is None else value.data_array()
-        if array.__class__ is _ndarray:
+        if array.__class__ is ndarray:
             break
         library = library_of(array)
         if not isinstance(library, WrappingLibrary) or library.level_is_active():
@@ -231,7 +224,7 @@ def box_beside(array: Any, tensor: Tensor) -> Tensor:
     Its array is wrapped where the other's is. Of mixed libraries `coerce` tells.
     """
     data = tensor._data
-    if data.__class__ is not _ndarray and (library := library_of(data)).level:
+    if data.__class__ is not ndarray and (library := library_of(data)).level:
         array = library.wrap(array)
     return box(array, cls=tensor.__class__)
 
@@ -274,7 +267,8 @@ def _promoted(op: Primitive, tensors: list[Any], library: Any, like: Tensor) -> 
             tensors[i] = box(library.asarray(tensors[i], device=device))
     joining = [t for i, t in enumerate(tensors) if i not in op.nondifferentiable_inputs]
     arrays = [t._data for t in joining if isinstance(t, Tensor)] or [like._data]
-    dtype = _result_dtype(arrays, library)
+    full = [library.dtype(a) for a in arrays if a.shape]
+    dtype = promote_tensors(full, [library.dtype(a) for a in arrays if not a.shape])
     for t in joining:
         if not isinstance(t, Tensor):
             dtype = promote_scalar(dtype, t, tensor_class(tensors)._default_dtype)
@@ -289,14 +283,6 @@ def _promoted(op: Primitive, tensors: list[Any], library: Any, like: Tensor) -> 
         else _cast(t, dtype, library)
         for i, t in enumerate(tensors)
     ]
-
-
-def _result_dtype(arrays: list[Any], library: Any) -> Any:
-    full: list[DType] = []
-    zero: list[DType] = []
-    for a in arrays:
-        (full if a.shape else zero).append(library.dtype(a))
-    return promote_tensors(full, zero)
 
 
 def _cast(tensor: Tensor, dtype: DType, library: Library) -> Tensor:
@@ -338,28 +324,17 @@ def mixed_error(op: Any, args: Sequence[Any]) -> DeviceError:
 
 def mixed(op: str, inputs: Sequence[tuple[str, Any]]) -> DeviceError:
     """Return the error for tensors and arrays on different devices or of different libraries."""
-    arrays = [a._data if isinstance(a, Tensor) else a for _, a in inputs]
-    libraries = [library_of(a) for a in arrays if is_array(a)]
-    library: Any = max(libraries, key=lambda library: library.level)
-    hint = library.mixed_hint() if library.level else _MOVE
-    lines = "".join(
-        f"\n  {describe(name, a)}, "
-        f"{library_of(a._data if isinstance(a, Tensor) else a).name}"
-        f" on {library_of(a._data).device(a._data) if isinstance(a, Tensor) else 'its device'}"
-        for name, a in inputs
-        if isinstance(a, Tensor) or is_array(a)
-    )
-    return DeviceError(
-        f"{op}: all tensors must be on one device and of one array library, got{lines}\n"
-        f"hint: {hint}"
-    )
-
-
-_MOVE = "move them first, for instance with x.to(device) or x.cpu()."
-
-
-def _no_arrays(op: Primitive) -> ArgumentTypeError:
-    return ArgumentTypeError(compose(op.name, "at least 1 array required", "none"))
+    text = f"{op}: all tensors must be on one device and of one array library, got"
+    libraries: list[Any] = []
+    for name, a in inputs:
+        array = a._data if isinstance(a, Tensor) else a
+        if is_array(array):
+            libraries.append(library := library_of(array))
+            device = library.device(array) if isinstance(a, Tensor) else "its device"
+            text += f"\n  {describe(name, a)}, {library.name} on {device}"
+    library = max(libraries, key=lambda library: library.level)
+    hint = "move them first, for instance with x.to(device) or x.cpu()."
+    return DeviceError(f"{text}\nhint: {library.mixed_hint() if library.level else hint}")
 
 
 def _only_numbers(op: Primitive, args: Sequence[Any]) -> ArgumentTypeError:
@@ -434,14 +409,14 @@ def _is_foreign(value: Any) -> bool:
 
 def named(op: Primitive, args: Sequence[Any]) -> list[tuple[str, Any]]:
     """Return the arguments of an operation, each with its name."""
-    simple = not op.variadic and len(args) == len(op.inputs)
-    names = op.inputs if simple else _names(op, args)
-    return list(zip(names, args, strict=True))
+    return list(zip(_names(op, args), args, strict=True))
 
 
-def _names(op: Primitive, args: Sequence[Any]) -> list[str]:
+def _names(op: Primitive, args: Sequence[Any]) -> Sequence[str]:
     if op.variadic:
         return [f"{op.inputs[0] if op.inputs else 'arrays'}[{i}]" for i in range(len(args))]
+    if len(args) == len(op.inputs):
+        return op.inputs
     return [op.inputs[i] if i < len(op.inputs) else f"argument {i}" for i in range(len(args))]
 
 

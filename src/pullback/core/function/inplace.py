@@ -12,7 +12,16 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pullback.arrays import DTYPES, NUMPY, WrappingLibrary, is_array, join, level_of, library_of
+from pullback.arrays import (
+    DTYPES,
+    NUMPY,
+    WrappingLibrary,
+    is_array,
+    join,
+    level_of,
+    library_of,
+    ndarray,
+)
 from pullback.core.function.dispatch import (
     THEIRS,
     UNFIT,
@@ -24,30 +33,13 @@ from pullback.core.function.dispatch import (
 )
 from pullback.core.function.namespace import CORE_OPS
 from pullback.core.function.primitive import Primitive
-from pullback.core.function.record import (
-    NodeOperation,
-    apply,
-    new_node,
-    record,
-    warn_of_lost,
-)
+from pullback.core.function.record import NodeOperation, apply, new_node, record, warn_of_lost
 from pullback.core.graph.modes import MAKING, STATE
 from pullback.core.graph.node import AccumulateGrad, Node, WideNode, belongs_to_transform
+from pullback.core.tensor import views
 from pullback.core.tensor.ownership import is_held_once, is_unshared
 from pullback.core.tensor.tensor import TENSOR_CLASSES, Tensor, as_array, box
 from pullback.core.tensor.versions import bump, counter_of, is_borrowed
-from pullback.core.tensor.views import (
-    CUSTOM,
-    NO_GRAD_VIEW,
-    ONE_OF_MANY,
-    move_retained,
-    path_of,
-    refresh,
-    refuse_read_only,
-    replay,
-    view_array,
-    view_tensor,
-)
 from pullback.core.tensor.writes import WRITES
 from pullback.errors import (
     ERROR_CONTEXT,
@@ -59,7 +51,6 @@ from pullback.errors import (
     user_variable,
 )
 
-_ndarray = NUMPY.array_types[0]
 _mode = STATE.get
 
 
@@ -70,7 +61,7 @@ def apply_inplace(
     name = f"{op.name}_"
     for operand in (x, *others):
         if isinstance(operand, Tensor) and operand._base is not None:
-            refresh(operand)
+            views.refresh(operand)
     if MAKING.get() is not None:
         adopt(op, x, others)
     tracked = check_allowed(name, x, others)
@@ -102,7 +93,10 @@ def _of_one_library(op: Primitive, x: Tensor, others: Sequence[Any]) -> Sequence
     """
     library = library_of(x._data)
     if isinstance(library, WrappingLibrary) and not library.level_is_active():
-        raise _shared_by_samples(op, x)
+        required = "a tensor that it made, or got as an argument, required where a function writes"
+        came = "one that it closes over, while it is called for each sample or tangent by itself"
+        hint = "make the tensor inside of the function"
+        raise GraphError(compose(op.name, required, came, ("x", x), hint=hint))
     wrapping = _mode().library
     if wrapping is not None and wrapping.level > library.level:
         x._data, library = wrapping.wrap(x._data), wrapping
@@ -133,27 +127,15 @@ def adopt(op: Primitive, x: Tensor, others: Sequence[Any]) -> None:
     own = library_of(owner._data)
     if library.level <= own.level or owner._node.__class__ is AccumulateGrad:
         return
-    views = 0 if owner is x else 1 if own.level else 2  # a view holds the array, and its memory
-    if not (is_held_once(owner._data, views) and (own.level or is_unshared(owner._data))):
+    holders = 0 if owner is x else 1 if own.level else 2  # a view holds the array, and its memory
+    if not (is_held_once(owner._data, holders) and (own.level or is_unshared(owner._data))):
         return
     if writes.adopt(owner, library, mixed_error(op, (x, *others))):
         # No counter: this memory is not written to, what is written goes to a copy.
         wrapped = wrap_in(box(owner._data, owner._node, None, owner.__class__), library)
         owner._data, owner._node = wrapped._data, wrapped._node
         if owner is not x:
-            replay(x)
-
-
-def _shared_by_samples(op: Primitive, x: Tensor) -> GraphError:
-    required = "a tensor that it made, or got as an argument, required where a function writes"
-    came = "one that it closes over, while it is called for each sample or tangent by itself"
-    hint = "make the tensor inside of the function"
-    return GraphError(compose(op.name, required, came, ("x", x), hint=hint))
-
-
-def standard_kernel(op: Primitive) -> Callable[..., Any] | None:
-    """Return the default library's function that `op` calls, if it calls just one."""
-    return None if op.xp_name is None else getattr(NUMPY.xp, op.xp_name)
+            views.replay(x)
 
 
 def write_unrecorded(kernel: Callable[..., Any], x: Any, other: Any) -> bool:
@@ -165,7 +147,7 @@ def write_unrecorded(kernel: Callable[..., Any], x: Any, other: Any) -> bool:
     if mode.grad or mode.observer is not None or mode.library is not None or x._base is not None:
         return False
     data = x._data
-    if data.__class__ is not _ndarray or data.dtype.kind != "f" or is_borrowed(x):
+    if data.__class__ is not ndarray or data.dtype.kind != "f" or is_borrowed(x):
         return False
     if not data.flags.c_contiguous:  # elements may share their memory
         return False
@@ -173,7 +155,7 @@ def write_unrecorded(kernel: Callable[..., Any], x: Any, other: Any) -> bool:
         if mode.forward and other._node is not None:
             return False
         other = other._data if other._base is None else other.data_array()
-        if other.__class__ is not _ndarray or other.dtype is not data.dtype:
+        if other.__class__ is not ndarray or other.dtype is not data.dtype:
             return False
     elif other.__class__ is not float and other.__class__ is not int:
         return False
@@ -216,15 +198,14 @@ def _write_directly(
     settings: dict[str, Any],
     tracked: bool,
 ) -> None:
-    old = x
-    targets = (x._node, *(o._node if isinstance(o, Tensor) else None for o in others))
-    if tracked and op.saves(op.inputs[0], [t is not None for t in targets]):
-        old = box(library_of(x._data).copy(x._data), x._node)  # a rule needs the value before
+    old = _before(op, x, others, tracked)
     arrays = [o.data_array() if isinstance(o, Tensor) else o for o in others]
     tensors = [old, *(_unaliased_from(x, o) if tracked else o for o in others)]
+    observer = _mode().observer
     try:
-        if _mode().observer is not None:  # before anything is changed
-            _show_on_copy(op, kernel, x, others, arrays, settings)
+        if observer is not None:  # looks before anything is changed
+            result = kernel(library_of(x._data).copy(x._data), *arrays, **settings)
+            observer.result(f"{op.name}_", named(op, (x, *others)), [result], settings, op.moves)
         result = kernel(x._data, *arrays, **settings)
     except THEIRS as error:
         raise kernel_error(op, (x, *others), error) from error
@@ -232,26 +213,21 @@ def _write_directly(
     if tracked and not op.differentiable:
         rebase(x, None)
     elif tracked:
-        node = record(op, targets, tensors, [x], settings, _mode())
-        if (observer := _mode().observer) is not None:
+        node = record(op, _edges(x, others), tensors, [x], settings, _mode())
+        if observer is not None:
             observer.recorded(node, [x])
         rebase(x, node)
 
 
-def _show_on_copy(
-    op: Primitive,
-    kernel: Callable[..., Any],
-    x: Tensor,
-    others: Sequence[Any],
-    arrays: list[Any],
-    settings: dict[str, Any],
-) -> None:
-    """Show the observer the result of an in-place change before it is made."""
-    result = kernel(library_of(x._data).copy(x._data), *arrays, **settings)
-    observer = _mode().observer
-    if observer is not None:
-        inputs = named(op, (x, *others))
-        observer.result(f"{op.name}_", inputs, [result], settings, op.moves)
+def _edges(x: Tensor, others: Sequence[Any]) -> tuple[Any, ...]:
+    return (x._node, *(o._node if isinstance(o, Tensor) else None for o in others))
+
+
+def _before(op: Primitive, x: Tensor, others: Sequence[Any], tracked: bool) -> Tensor:
+    """Return a tensor that is about to be changed, a copy where a rule needs its values."""
+    if tracked and op.saves(op.inputs[0], _edges(x, others)):
+        return box(library_of(x._data).copy(x._data), x._node)
+    return x
 
 
 def _unaliased_from(x: Tensor, other: Any) -> Any:
@@ -270,12 +246,7 @@ def _write_result(
     settings: dict[str, Any],
     tracked: bool,
 ) -> None:
-    library = library_of(x._data)
-    old = box(x._data, x._node, counter_of(x))
-    if tracked and op.saves(
-        op.inputs[0], [x._node is not None, *(_requires_grad(o) for o in others)]
-    ):
-        old = box(library.copy(x._data), x._node)  # a rule needs the value before
+    old = _before(op, x, others, tracked)
     result = apply(op, (old, *others), settings)
     if result.shape != x.shape:
         raise ShapeError(
@@ -284,7 +255,7 @@ def _write_result(
             "hint: broadcasting cannot enlarge a tensor in place; use the operation that is not."
         )
     result = _cast(name, result, x)
-    write(x, library.assign(x._data, ..., result._data))
+    write(x, library_of(x._data).assign(x._data, ..., result._data))
     if tracked:
         rebase(x, result._node)
 
@@ -302,10 +273,6 @@ def _cast(name: str, result: Tensor, x: Tensor) -> Tensor:
     return cast
 
 
-def _requires_grad(value: Any) -> bool:
-    return isinstance(value, Tensor) and value.requires_grad
-
-
 def check_allowed(name: str, x: Tensor, others: Sequence[Any] = ()) -> bool:
     """Return whether the change will be recorded; raise where it must not happen.
 
@@ -316,14 +283,14 @@ def check_allowed(name: str, x: Tensor, others: Sequence[Any] = ()) -> bool:
     """
     if not isinstance(x, Tensor):
         raise TypeError(f"{name}: can only change a Tensor in place, got {type(x).__name__}")
-    refuse_read_only(name, x)
+    views.refuse_read_only(name, x)
     mode = STATE.get()
     if not mode.grad:
         if mode.forward:
             warn_of_lost(name, [o._node for o in others if isinstance(o, Tensor)])
         return False
     requires = x.requires_grad
-    tracked = requires or any(_requires_grad(o) for o in others)
+    tracked = requires or any(isinstance(o, Tensor) and o.requires_grad for o in others)
     if requires and x._node.__class__ is AccumulateGrad:
         raise _leaf_changed(name, "a leaf", x)
     if x._base is not None:
@@ -363,21 +330,21 @@ def refuse_new_shape(name: str) -> InplaceError:
 
 def _check_view(name: str, view: Any, tracked: bool) -> None:
     """Raise where the graph of a view's base could not follow a change of the view."""
-    if view._kind is NO_GRAD_VIEW and (tracked or view._base._node is not None):
+    if view._kind is views.NO_GRAD_VIEW and (tracked or view._base._node is not None):
         raise InplaceError(
             f"{name}: A view was created in no_grad mode and is being modified inplace with grad "
             "mode enabled.\nhint: create the view outside of no_grad, or clone() it."
         )
     if not tracked:
         return
-    if view._kind is CUSTOM:
+    if view._kind is views.CUSTOM:
         raise InplaceError(
             f"{name}: a view was created inside a custom Function and is being modified inplace; "
             "its graph could not follow.\nhint: clone() the result inside forward."
         )
     if view._base._node.__class__ is AccumulateGrad:
         raise _leaf_changed(name, "a view of a leaf", view._base)
-    if view._kind is ONE_OF_MANY:
+    if view._kind is views.ONE_OF_MANY:
         raise InplaceError(
             f"{name}: this tensor is an output of a function that returns multiple views and is "
             "being modified inplace; such functions do not allow their outputs to be.\n"
@@ -392,7 +359,7 @@ def make_writeable(name: str, x: Tensor) -> None:
         owner._data = library_of(owner._data).copy(owner._data)
         owner._counter = None
         if owner is not x:
-            replay(x)
+            views.replay(x)
     library = library_of(x._data)
     if library.mutable and not library.is_writeable(x._data):
         raise InplaceError(
@@ -408,7 +375,7 @@ def write(x: Tensor, array: Any) -> None:
         if x._base is not None:  # the library cannot write in place: swap the base's array
             base, library = x._base, library_of(array)
             before = library.wrap(base._data)
-            after = _rewritten(before, _replaced(library, before, path_of(x), array))
+            after = _rewritten(before, _replaced(library, before, views.path_of(x), array))
             x._base_data = base._data = after
     bump(x)
 
@@ -422,16 +389,16 @@ def rebase(x: Tensor, node: Any) -> None:
     """Make `node` the node of `x` after a recorded in-place change."""
     base = x._base
     if base is None:
-        move_retained(x, x._node, node)
+        views.move_retained(x, x._node, node)
         x._node = node
         return
-    assign = new_node(WideNode, ASSIGN_VIEW, (base._node, node), (path_of(x),))
+    assign = new_node(WideNode, ASSIGN_VIEW, (base._node, node), (views.path_of(x),))
     observer = _mode().observer
     if observer is not None:
         observer.recorded(assign, (base,))
-    move_retained(base, base._node, assign)
+    views.move_retained(base, base._node, assign)
     base._node = assign
-    refresh(x)
+    views.refresh(x)
 
 
 class _AssignView(NodeOperation):
@@ -452,8 +419,9 @@ class _AssignView(NodeOperation):
         if base is not None and (wanted is None or base in wanted):
             outside = self._outside(path, g, recorded)
         # The view's own node leads to the base's, so whenever this runs, its gradient is wanted.
-        inside = view_tensor(path, g) if recorded else view_array(path, library_of(g).xp, g)
-        return outside, inside
+        if recorded:
+            return outside, views.view_tensor(path, g)
+        return outside, views.view_array(path, library_of(g).xp, g)
 
     @staticmethod
     def _outside(path: Any, g: Any, recorded: bool) -> Any:
@@ -463,14 +431,13 @@ class _AssignView(NodeOperation):
             return _filled(library, library.copy(g), path, 0)
         array = g.data_array()
         library = library_of(array)
-        device = library.native_device(library.device(array))
-        mask = library.full(array.shape, True, DTYPES["bool"], device)
+        mask = library.full_like(array, True, DTYPES["bool"])
         return CORE_OPS.where(box(_filled(library, mask, path, False)), g, 0.0)
 
 
 def _filled(library: Any, array: Any, path: Any, value: Any) -> Any:
     """Return `array`, which is ours to change, with `value` in the part that the view shows."""
-    part = view_array(path, library.xp, array)
+    part = views.view_array(path, library.xp, array)
     if library.mutable and library.shares(part, array):
         library.assign(part, ..., value)
         return array
@@ -486,7 +453,7 @@ def _replaced(library: Any, array: Any, path: Any, value: Any) -> Any:
     size = math.prod(array.shape)
     flat = xp.reshape(array, (size,))
     numbers = xp.reshape(xp.arange(size, device=array.device), array.shape)
-    where = view_array(path, xp, numbers)
+    where = views.view_array(path, xp, numbers)
     return xp.reshape(library.assign(flat, where, value), array.shape)
 
 

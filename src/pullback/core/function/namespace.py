@@ -1,8 +1,8 @@
 """What is handed down, each once, at import, to what must not know who has it.
 
 `TENSOR_XP` is the namespace of operations over tensors, the ``xp`` of rules whose backward is
-recorded; `CORE_OPS` has the operations that core itself records: casting, choosing, and
-stacking the tensors in a list. `ENGINE` has the engine's `grad`, for rules that are its transposes.
+recorded; `CORE_OPS` has the operations that core itself records: casting, choosing, and stacking
+the tensors in a list; and the engine's `grad`, for a rule that runs a backward pass of its own.
 """
 
 from __future__ import annotations
@@ -15,20 +15,12 @@ TENSOR_XP = SimpleNamespace()
 
 
 class CoreOps:
-    """Recorded operations for core's own use."""
+    """Functions of tensors for core's own use."""
 
     astype: Callable[..., Any]  # astype(tensor, dtype)
     where: Callable[..., Any]  # where(condition, x, y)
     beside: Callable[..., Any]  # beside(lists, tensor): a tensor of nested lists
-
-
-CORE_OPS = CoreOps()
-
-
-class Engine:
-    """The backward pass, for a rule that runs one of its own."""
-
     grad: Callable[..., Any]  # see core/backward/api.py
 
 
-ENGINE = Engine()
+CORE_OPS = CoreOps()

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from time import perf_counter
 from typing import Any
 
-from pullback.arrays import NUMPY, join, library_of
+from pullback.arrays import join, library_of, ndarray
 from pullback.core.function.backward_codegen import conjugate_form
 from pullback.core.function.dispatch import (
     THEIRS,
@@ -35,17 +35,10 @@ from pullback.core.graph.node import (
     meta_of,
     release,
 )
+from pullback.core.tensor import views
 from pullback.core.tensor.saved import Packed
 from pullback.core.tensor.tensor import Tensor, as_array, box, tensor_class
 from pullback.core.tensor.versions import bump, counter_of
-from pullback.core.tensor.views import (
-    NO_GRAD_VIEW,
-    ONE_OF_MANY,
-    TRACKED,
-    link,
-    refuse_read_only,
-    settings_of,
-)
 from pullback.errors import (
     ERROR_CONTEXT,
     ArgumentTypeError,
@@ -55,8 +48,6 @@ from pullback.errors import (
     UntrackedTensorWarning,
     warn_user,
 )
-
-_ndarray = NUMPY.array_types[0]
 
 
 def apply(op: Primitive, args: Sequence[Any], settings: dict[str, Any]) -> Any:
@@ -89,7 +80,7 @@ def _are_plain(args: Sequence[Any]) -> bool:
     for value in args:
         if isinstance(value, Tensor):
             array = value._data
-            if array.__class__ is not _ndarray and library_of(array).run is not None:
+            if array.__class__ is not ndarray and library_of(array).run is not None:
                 return False
         elif value.__class__ is not float and value.__class__ is not int:
             return False
@@ -158,7 +149,7 @@ def apply_out(op: Primitive, args: Sequence[Any], settings: dict[str, Any], out:
     """Run `op` and write the result into `out`, which no gradient can flow through."""
     if not isinstance(out, Tensor):
         raise ArgumentTypeError(f"{op.name}: out= must be a Tensor, got {type(out).__name__}")
-    refuse_read_only(op.name, out)
+    views.refuse_read_only(op.name, out)
     if STATE.get().grad and any(isinstance(a, Tensor) and a.requires_grad for a in (*args, out)):
         raise GraphError(
             f"{op.name}: functions with out=... arguments don't support automatic "
@@ -214,17 +205,16 @@ def record(
     slots: list[Any] = []
     versions: list[Any] = []
     for name in op.layout:
-        if name not in op.needed_by:
-            slots.append(_context(op, name, tensors, settings))
-            continue
-        value = _tensor_named(op, name, tensors, outs) if op.saves(name, edges) else None
+        is_tensor, value = name in op.needed_by, None
+        if not is_tensor or op.saves(name, edges):
+            value = asked_for(op, name, tensors, outs, settings)
         if isinstance(value, Tensor):
             counter = counter_of(value)
             slots.append(value._data)
             versions += (counter, counter.version)
-        else:  # not needed, or one of Python's numbers
+        else:  # not needed, no tensor, or one of Python's numbers for one
             slots.append(value)
-            versions += (None, None)
+            versions += (None, None) if is_tensor else ()
     if op.tensor_slots and op.holomorphic and outs[0].dtype.is_complex:
         op = conjugate_form(op)
     kind = MultiNode if op.multi else SmallNode if op.is_small else WideNode
@@ -232,8 +222,10 @@ def record(
     if mode.hooks is not None:
         _pack(op, items, len(edges), mode.hooks)
     node = new_node(kind, op, edges, tuple(items[len(edges) :]))
-    if op.broadcasts:
-        _note_shapes(node, tensors, outs[0]._data.shape)
+    if op.broadcasts:  # which backward undoes
+        shape = outs[0]._data.shape
+        shapes = tuple([t._data.shape if isinstance(t, Tensor) else shape for t in tensors])
+        node.shapes = None if shapes.count(shape) == len(shapes) else shapes
     return node
 
 
@@ -241,19 +233,10 @@ def asked_for(
     op: Primitive, name: str, tensors: Sequence[Any], outs: Sequence[Tensor], settings: Any
 ) -> Any:
     """Return what a rule of `op` asks for by this name, on tensors."""
-    if name in op.needed_by:
-        return _tensor_named(op, name, tensors, outs)
-    return _context(op, name, tensors, settings)
-
-
-def _tensor_named(op: Primitive, name: str, tensors: Sequence[Any], outs: Sequence[Tensor]) -> Any:
     if name in op.inputs:
         return tensors[op.inputs.index(name)]
-    return outs[op.results.index(name)]
-
-
-def _context(op: Primitive, name: str, tensors: Sequence[Any], settings: dict[str, Any]) -> Any:
-    """Return a setting, or the shape, dtype or device of an input, that rules ask for."""
+    if name in op.needed_by:
+        return outs[op.results.index(name)]
     if name in settings:
         return settings[name]
     if name == "shapes":
@@ -273,13 +256,6 @@ def _pack(op: Primitive, record: list[Any], count: int, hooks: Any) -> None:
             record[versions] = record[versions + 1] = None
 
 
-def _note_shapes(node: Node, tensors: Sequence[Any], shape: tuple[int, ...]) -> None:
-    """Let backward undo the broadcasting of inputs to `shape`, where there was any."""
-    shapes = tuple([t._data.shape if isinstance(t, Tensor) else shape for t in tensors])
-    if shapes.count(shape) != len(shapes):
-        node.shapes = shapes
-
-
 def new_node(kind: type[N], op: Any, edges: tuple[Any, ...], saved: tuple[Any, ...] = ()) -> N:
     """Return a node of `op` with these edges and saved values."""
     node = fill(kind(), op, len(edges), levels_of(edges))
@@ -294,7 +270,7 @@ class NodeOperation:
     """
 
     takes_none = False
-    adds_into = None
+    add_part = None
     release = staticmethod(release)
 
     def saves_input(self, i: int, record: tuple[Any, ...]) -> bool:
@@ -330,13 +306,13 @@ def link_views(
     """Tell each result that shares the source's memory whose view it is."""
     if callable(op.view) and not op.view(settings):
         return
-    kind = ONE_OF_MANY if op.multi else TRACKED
+    kind = views.ONE_OF_MANY if op.multi else views.TRACKED
     if not mode.grad and source.requires_grad:
-        kind = NO_GRAD_VIEW
-    values, array = settings_of(op, settings), source._data
+        kind = views.NO_GRAD_VIEW
+    values, array = views.settings_of(op, settings), source._data
     for i, out in enumerate(outs):
         if shows_memory(out._data, array):
-            link(out, source, op, i if op.multi else None, values, kind)
+            views.link(out, source, op, i if op.multi else None, values, kind)
 
 
 def shows_memory(array: Any, source: Any) -> bool:

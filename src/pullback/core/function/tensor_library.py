@@ -31,43 +31,29 @@ class TensorLibrary(Library):
         super().__init__("pullback", TENSOR_XP)
 
     def native(self, dtype: DType) -> DType:
-        """Return the dtype itself."""
         return dtype
 
     def dtype(self, a: Array) -> DType:
-        """Return the dtype of a tensor."""
         dtype: DType = a.dtype
         return dtype
 
     def device(self, a: Array) -> str:
-        """Name the device of a tensor."""
         device: str = a.device
         return device
 
     def native_device(self, name: str) -> Any:
-        """Return the name itself."""
         return name
 
     def from_numpy(self, array: Any, device: Any = None) -> Array:
-        """Return a tensor of a NumPy array's values."""
         return TENSOR_XP.asarray(array, device=device)
 
     def to_numpy(self, a: Array) -> Any:
-        """Return the values, which no gradient follows."""
         return a.detach().cpu().numpy()
 
     def moved(self, a: Array, name: str, target: Library, device: Any = None) -> Array:
-        """Return a recorded copy on another device."""
         return TENSOR_XP.toDevice(a, device=name)
 
     def special(self, name: str, *arrays: Array) -> Array:
-        """Call the operation of the same name as SciPy's function.
-
-        Raises
-        ------
-        ArgumentTypeError
-            If there is none.
-        """
         function = getattr(TENSOR_XP, _NAMES.get(name, name), None)
         if function is None:
             required = "a special function that is an operation as well required"
@@ -75,29 +61,23 @@ class TensorLibrary(Library):
         return function(*arrays)
 
     def copy(self, a: Array) -> Array:
-        """Return a recorded copy."""
         return TENSOR_XP.clone(a)
 
     def reshape(self, a: Array, shape: tuple[int, ...]) -> tuple[Array, bool]:
-        """Return `a` in another shape."""
         return TENSOR_XP.reshape(a, shape), True
 
     def diagonal(self, a: Array, offset: int = 0) -> Array:
-        """Return the diagonals of matrices."""
         return TENSOR_XP.diagonal(a, offset=offset)
 
     def getitem(self, a: Array, index: Any) -> Array:
-        """Return ``a[index]``."""
         return a[index]
 
     def assign(self, a: Array, index: Any, value: Any) -> Array:
-        """Return a copy of `a` with `value` at `index`."""
         result = TENSOR_XP.clone(a)
         result[index] = value
         return result
 
     def add_at(self, a: Array, index: Any, value: Any) -> Array:
-        """Return `a` with `value` added at `index`, as often as it names a place."""
         shape, value = a[index].shape, TENSOR_XP.asarray(value)
         extra = len(value.shape) - len(shape)  # leading axes of length 1, which NumPy drops
         value = TENSOR_XP.reshape(value, value.shape[extra:]) if extra > 0 else value

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import types
 from collections.abc import Callable, Generator
 from contextvars import ContextVar
 from typing import Any, NamedTuple, Self, TypeVar, overload
@@ -181,30 +182,27 @@ def run_with(
 
 # -- decorators ------------------------------------------------------------------------------------
 def _decorate(fn: F, changes: dict[str, Any]) -> F:
-    wrapper: Any
     if inspect.isasyncgenfunction(fn):
         raise ArgumentTypeError(
             f"a mode cannot decorate an async generator function, got {fn.__qualname__}.\n"
             "hint: open the mode inside it, around the code between two yields."
         )
+
+    def called(*args: Any, **kwargs: Any) -> Any:
+        return run_in_mode(changes, fn, *args, **kwargs)
+
+    def generated(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
+        return (yield from _driven(called(*args, **kwargs), changes))
+
+    async def awaited(*args: Any, **kwargs: Any) -> Any:
+        return await types.coroutine(_driven)(fn(*args, **kwargs).__await__(), changes)
+
+    wrapper: Any = called
     if inspect.isgeneratorfunction(fn):
-        wrapper = _generator(fn, changes)
+        wrapper = generated
     elif inspect.iscoroutinefunction(fn):
-        wrapper = _coroutine(fn, changes)
-    else:
-
-        def wrapper(*args: Any, **kwargs: Any) -> Any:
-            return run_in_mode(changes, fn, *args, **kwargs)
-
+        wrapper = awaited
     return functools.wraps(fn)(wrapper)  # type: ignore[return-value]
-
-
-def _generator(fn: Callable[..., Any], changes: dict[str, Any]) -> Callable[..., Any]:
-    def wrapper(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
-        body = run_in_mode(changes, fn, *args, **kwargs)
-        return (yield from _driven(body, changes))
-
-    return wrapper
 
 
 def _driven(body: Any, changes: dict[str, Any]) -> Generator[Any, Any, Any]:
@@ -224,22 +222,6 @@ def _driven(body: Any, changes: dict[str, Any]) -> Generator[Any, Any, Any]:
             step = functools.partial(body.throw, error)
         else:
             step = functools.partial(body.send, received)
-
-
-def _coroutine(fn: Callable[..., Any], changes: dict[str, Any]) -> Callable[..., Any]:
-    class Driven:
-        """Awaits a coroutine whose every step runs under the mode."""
-
-        def __init__(self, body: Any) -> None:
-            self.body = body
-
-        def __await__(self) -> Generator[Any, Any, Any]:
-            return _driven(self.body.__await__(), changes)
-
-    async def wrapper(*args: Any, **kwargs: Any) -> Any:
-        return await Driven(fn(*args, **kwargs))
-
-    return wrapper
 
 
 @overload

@@ -18,10 +18,10 @@ import operator
 import textwrap
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeVar
+from types import MappingProxyType, SimpleNamespace
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from pullback.arrays import NUMPY, Library, dtype_of, library_of
+from pullback.arrays import NUMPY, Library, dtype_of, library_of, ndarray
 from pullback.errors import ArgumentTypeError, ReleasedError
 
 next_seq = itertools.count(1).__next__
@@ -34,13 +34,8 @@ class Extra:
     """What few nodes have: hooks, a retained gradient, metadata, where they were recorded."""
 
     __slots__ = (
-        "detached",
-        "metadata",
-        "posthooks",
-        "prehooks",
-        "retained",
-        "tensor_hooks",
-        "tracks_base",
+        *("detached", "metadata", "posthooks", "prehooks", "retained"),
+        *("tensor_hooks", "tracks_base"),
     )
 
     def __init__(self) -> None:
@@ -74,7 +69,7 @@ class RemovableHandle:
         """Remove the hook; doing it twice is harmless."""
         self._hooks.pop(self._key, None)
 
-    def __enter__(self) -> RemovableHandle:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exc: object) -> None:
@@ -91,48 +86,28 @@ def add_hook(owner: str, hooks: dict[int, Callable[..., Any]], hook: Any) -> Rem
 class Node:
     """One recorded operation.
 
-    ===========  ==============================================================================
-    slot         holds
-    ===========  ==============================================================================
-    op           the operation; has ``node_name``, ``differentiate`` and ``takes_none``
-    seq          the order of creation
-    count        how many edges there are, one an input
-    released     whether a backward pass that did not retain the graph has run through the node
-    version      how often the node's result was changed in place, see core/tensor/versions.py
-    shapes       the inputs' shapes where broadcasting must be undone, else None
-    extra        what few nodes have, see `Extra`, else None
-    levels       the levels that the result depends on, one bit each: bit 0 for a user's leaves, bit
-                 n for those of a transform at level n, see transforms/levels.py
-    ===========  ==============================================================================
-
-    Besides, a node has its *record*: the edges; then what the operation saved, as it lays it out
-    (`Primitive.layout`); then, for each array that may be saved, its version counter and version,
-    or None twice. A user's operation has what it saved apart, see `CustomNode`. `SmallNode` keeps
-    the record in slots and `WideNode` in a tuple: every object that Python's garbage collector
-    tracks costs as much as several instructions.
+    Besides its slots a node has its *record*: the edges; then what the operation saved, as it lays
+    it out (`Primitive.layout`); then, for each array that may be saved, its version counter and
+    version, or None twice. A user's operation has what it saved apart, see `CustomNode`.
+    `SmallNode` keeps the record in slots and `WideNode` in a tuple: every object that Python's
+    garbage collector tracks costs as much as several instructions.
     """
 
+    op: Any  # the operation; has ``node_name``, ``differentiate`` and ``takes_none``
+    seq: int  # the order of creation
+    count: int  # how many edges there are, one an input
+    released: bool  # whether a backward pass that did not retain the graph has run through it
+    version: int  # how often the result was changed in place, see core/tensor/versions.py
+    shapes: tuple[Any, ...] | None  # the inputs' where broadcasting must be undone
+    extra: Extra | None
+    # The levels that the result depends on, one bit each: bit 0 for a user's leaves, bit n for
+    # those of a transform at level n, see transforms/levels.py.
+    levels: int
     __slots__ = (
-        "__weakref__",
-        "count",
-        "extra",
-        "levels",
-        "op",
-        "released",
-        "seq",
-        "shapes",
-        "version",
+        *("__weakref__", "count", "extra", "levels", "op"),
+        *("released", "seq", "shapes", "version"),
     )
     runs = True  # whether backward calls ``op.differentiate``
-
-    op: Any
-    seq: int
-    count: int
-    released: bool
-    version: int
-    shapes: tuple[Any, ...] | None
-    extra: Extra | None
-    levels: int
 
     if TYPE_CHECKING:
 
@@ -325,12 +300,9 @@ UNKNOWN: Meta = ((), None, "unknown")
 
 def meta_of(array: Any) -> Meta:
     """Return what a gradient of `array` must fit."""
-    if array.__class__ is _ndarray:
+    if array.__class__ is ndarray:
         return (array.shape, array.dtype, "cpu")
     return (array.shape, array.dtype, device_key(array))
-
-
-_ndarray = NUMPY.array_types[0]
 
 
 def device_key(array: Any) -> str:
@@ -359,25 +331,13 @@ def zeros_for(meta: Meta) -> Any:
 
 
 class CustomNode(MultiNode):
-    """A node of a user's operation; its record is its edges, ``metas`` has one item an output.
-
-    Attributes
-    ----------
-    saved : sequence
-        What forward saved, empty once released; see core/custom/context.py.
-    arguments : object
-        The names of the call's arguments.
-    input_metas : tuple
-        An input's `Meta` where it is tracked, else `UNTRACKED` or `NO_TENSOR`.
-    names : type
-        The class of its saved values, which has their names.
-    """
+    """A node of a user's operation; its record is its edges, ``metas`` has one item an output."""
 
     __slots__ = ("arguments", "input_metas", "names", "saved")
-    saved: Sequence[Any]
-    arguments: Any
-    input_metas: tuple[Meta, ...]
-    names: Any
+    saved: Sequence[Any]  # what forward saved, empty once released; see core/custom/context.py
+    arguments: Any  # the names of the call's arguments
+    input_metas: tuple[Meta, ...]  # where an input is not tracked, `UNTRACKED` or `NO_TENSOR`
+    names: Any  # the class of its saved values, which has their names
 
     def output(self, index: int) -> Node:
         """Return what an edge to an output of this node points to."""
@@ -401,14 +361,7 @@ class Output(Node):
         return (self.node,)
 
 
-class _Accumulate:
-    """The operation of an `AccumulateGrad` node."""
-
-    node_name = "AccumulateGrad"
-    takes_none = False
-
-
-_ACCUMULATE = _Accumulate()
+_ACCUMULATE = SimpleNamespace(node_name="AccumulateGrad", takes_none=False)
 
 
 class AccumulateGrad(WideNode):

@@ -10,31 +10,21 @@ import sys
 from collections.abc import Callable
 from contextvars import ContextVar
 from types import FrameType
-from typing import Any
+from typing import Any, NamedTuple
 
 from pullback import hints
 from pullback.arrays import constant, library_of
 from pullback.core.graph.modes import STATE, run_with
 from pullback.errors import GraphError, UntrackedTensorWarning, compose, user_line, warn_user
 
-__all__ = ["CALLS", "carries", "refuse_as_setting", "run_in_call", "warn_of_end", "warn_of_scipy"]
 
+class Call(NamedTuple):
+    """One call of a function by a transform, while it runs."""
 
-class Call:
-    """One call of a function by a transform, while it runs.
-
-    Parameters
-    ----------
-    outer : Call or None
-        The call around it.
-    levels : int
-        Those that it differentiates by, as nodes have them. Forward mode has none: its arrays say
-        themselves what changes.
-    """
-
-    def __init__(self, outer: Call | None, levels: int = 0) -> None:
-        self.levels: int = levels if outer is None else levels | outer.levels
-        self.said: set[Any] = set() if outer is None else outer.said  # lines, one warning each
+    # Those that it and the calls around it differentiate by, as nodes have them. Forward mode has
+    # none: its arrays say themselves what changes.
+    levels: int
+    said: set[Any]  # lines, one warning each
 
 
 CALLS: ContextVar[Call | None] = ContextVar("pullback_calls", default=None)
@@ -42,7 +32,8 @@ CALLS: ContextVar[Call | None] = ContextVar("pullback_calls", default=None)
 
 def run_in_call(levels: int, fn: Callable[..., Any], /, *args: Any, **kw: Any) -> Any:
     """Call `fn` for a transform that differentiates by these levels; see `run_in_mode`."""
-    return run_with(CALLS, Call(CALLS.get(), levels), fn, *args, **kw)
+    outer = CALLS.get() or Call(0, set())
+    return run_with(CALLS, Call(levels | outer.levels, outer.said), fn, *args, **kw)
 
 
 def carries(tensor: Any) -> bool:

@@ -12,9 +12,7 @@ import sys
 from sys import getrefcount
 from typing import Any
 
-from pullback.arrays import NUMPY
-
-_array = NUMPY.array_types[0]
+from pullback.arrays import NUMPY, ndarray
 
 
 def _count_of_one_variable() -> int:
@@ -29,7 +27,7 @@ SOLE = _count_of_one_variable()
 
 def is_unshared(array: Any) -> bool:
     """Return whether an array that is referred to once also has its memory to itself."""
-    if array.__class__ is not _array or array.base is not None:
+    if array.__class__ is not ndarray or array.base is not None:
         return False
     flags = array.flags
     return bool(flags.owndata and flags.writeable)
@@ -39,13 +37,9 @@ def _references(array: Any) -> int:
     return getrefcount(array)
 
 
-def _count_in_one_slot() -> int:
-    """Return what a function finds that is given an array which one slot of an object holds."""
-    held = [NUMPY.xp.zeros(1)]
-    return _references(held[0]) if SOLE > 0 else -1
-
-
-IN_SLOT = _count_in_one_slot()
+# What a function finds that is given an array which one slot of an object holds.
+_slots = [NUMPY.xp.zeros(1)]
+IN_SLOT = _references(_slots[0]) if SOLE > 0 else -1
 
 
 def is_held_once(thing: Any, others: int = 0) -> bool:
@@ -88,7 +82,7 @@ def can_add_in_place(array: Any, other: Any) -> bool:
     """
     return (
         getrefcount(array) == IN_SLOT + (other is array)
-        and other.__class__ is _array
+        and other.__class__ is ndarray
         and is_unshared(array)
         and array.dtype is other.dtype
         and array.shape == other.shape

@@ -75,9 +75,9 @@ def tensor_repr(name: str, array: Any, dtype: DType, device: str, *suffixes: str
         notes.append(f"size={array.shape}")
     if device != "cpu":
         notes.append(f"device='{device}'")
-    implied = dtype.name in _SILENT if get_default_dtype().name == "float32" else False
-    implied = implied and array.size > 0
-    if not implied and dtype is not get_default_dtype():
+    default = get_default_dtype()
+    implied = default.name == "float32" and dtype.name in _SILENT and array.size > 0
+    if not implied and dtype is not default:
         notes.append(f"dtype={dtype.name}")
     notes += [suffix for suffix in suffixes if suffix]
     body = "[]" if array.size == 0 else _body(array, prefix)

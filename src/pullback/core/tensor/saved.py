@@ -7,24 +7,18 @@ whose version has moved on is an error. Built-in and user operations save alike.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 from pullback.core.graph.node import Node
 from pullback.core.tensor.tensor import Tensor, box
 from pullback.errors import ArgumentTypeError, InplaceError
 
 
-class Named(Protocol):
-    """What keeps packed arrays beside nodes."""
+def stale(node: Any, version: int, expected: int, what: str = "a saved tensor") -> InplaceError:
+    """Return the error for a saved tensor that was changed in place since.
 
-    def name(self) -> str:
-        """Return what errors call it."""
-
-
-def stale(
-    node: Node | Named, version: int, expected: int, what: str = "a saved tensor"
-) -> InplaceError:
-    """Return the error for a saved tensor that was changed in place since."""
+    It names the node, or what else kept the array and has a method `name`.
+    """
     return InplaceError(
         f"{node.name()}: one of the variables needed for gradient computation has been modified "
         f"by an inplace operation: {what} is at version {version}; expected version {expected}.\n"
@@ -47,11 +41,8 @@ class Packed:
                 "hint: clone() the tensor in the hook first."
             )
 
-    def unpack(self, node: Node | Named) -> Any:
-        """Return the array of the tensor that the unpack hook gives back.
-
-        Errors name the node, or what else keeps the array.
-        """
+    def unpack(self, node: Any) -> Any:
+        """Return the array of the tensor that the unpack hook gives back; errors as in `stale`."""
         tensor = self.unpack_hook(self.value)
         if not isinstance(tensor, Tensor):
             raise ArgumentTypeError(

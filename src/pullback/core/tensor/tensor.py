@@ -26,29 +26,17 @@ from pullback.arrays import (
     is_array,
     join,
     library_of,
+    ndarray,
     varies,
 )
 from pullback.core.graph.modes import MAKING, STATE
-from pullback.core.graph.node import (
-    AccumulateGrad,
-    Node,
-    Output,
-    RemovableHandle,
-    add_hook,
-)
+from pullback.core.graph.node import AccumulateGrad, Node, Output, RemovableHandle, add_hook
 from pullback.core.tensor import printing
 from pullback.core.tensor.endings import CALLS, refuse_as_setting, warn_of_end, warn_of_scipy
 from pullback.core.tensor.methods import Methods
 from pullback.core.tensor.versions import BORROWED, is_borrowed, shared_counter, version_of
 from pullback.core.tensor.views import array_for_reading, graph_is_lost, refresh
-from pullback.errors import (
-    ArgumentTypeError,
-    DTypeError,
-    GraphError,
-    ShapeError,
-)
-
-_ndarray = NUMPY.array_types[0]
+from pullback.errors import ArgumentTypeError, DTypeError, GraphError, ShapeError
 
 
 class _Count(int):
@@ -72,51 +60,30 @@ class Tensor(Methods):
     tensor([2., 4.])
     """
 
-    # slot        holds
-    # _data       the array
-    # _node       its edge target in the graph: None exactly where it requires no grad; for a leaf
-    #             its AccumulateGrad
-    # _counter    what counts the in-place changes of the memory, see versions.py; None as long as
-    #             nobody asked, and in a view, whose base has it
-    # _grad       the accumulated gradient, or None
-    # _base       the tensor whose memory this one shows, None where it is no view
-    # _frozen     of a leaf whose requires_grad was switched off the AccumulateGrad, with its hooks:
-    #             it is the leaf's again when that is switched on; not set before
-    # and only where _base is not None, see views.py:
-    # _outer      the path of the view that it was taken of, None if it was taken of the base
-    # _step, _output, _settings    the operation that took it, the number of the output, settings
-    # _kind       how the view came about
-    # _base_node, _base_data    the base's node and array when this view was last up to date
-    __slots__ = (
-        "__weakref__",
-        "_base",
-        "_base_data",
-        "_base_node",
-        "_counter",
-        "_data",
-        "_frozen",
-        "_grad",
-        "_kind",
-        "_node",
-        "_outer",
-        "_output",
-        "_settings",
-        "_step",
-    )
-
-    _data: Any
+    _data: Any  # the array
+    # Its edge target in the graph: None exactly where it requires no grad; of a leaf its
+    # AccumulateGrad.
     _node: Any
+    # What counts the in-place changes of the memory, see versions.py; None as long as nobody asked,
+    # and in a view, whose base has it.
     _counter: Any
-    _grad: Tensor | None
+    _grad: Tensor | None  # the accumulated gradient
+    _base: Tensor | None  # the tensor whose memory this one shows, None where it is no view
+    # Of a leaf whose requires_grad was switched off the AccumulateGrad, with its hooks: it is the
+    # leaf's again when that is switched on; not set before.
     _frozen: AccumulateGrad | None
-    _base: Tensor | None
-    _outer: Any
-    _step: Any
-    _output: int | None
+    # And only where _base is not None, see views.py:
+    _outer: Any  # the path of the view that it was taken of, None if it was taken of the base
+    _step: Any  # the operation that took it
+    _output: int | None  # the number of the output
     _settings: Any
-    _kind: str
-    _base_node: Any
+    _kind: str  # how the view came about
+    _base_node: Any  # the base's node and array when this view was last up to date
     _base_data: Any
+    __slots__ = (
+        *("__weakref__", "_base", "_base_data", "_base_node", "_counter", "_data", "_frozen"),
+        *("_grad", "_kind", "_node", "_outer", "_output", "_settings", "_step"),
+    )
 
     __hash__ = object.__hash__
     __pandas_priority__ = 5000  # above a DataFrame's 4000: pandas leaves its operators to us
@@ -280,10 +247,7 @@ class Tensor(Methods):
             )
         if value is self:
             raise GraphError("grad: a tensor cannot be its own gradient, got the tensor itself")
-        wanted, came = (
-            (self.shape, self.dtype, self.device),
-            (value.shape, value.dtype, value.device),
-        )
+        wanted, came = ((t.shape, t.dtype, t.device) for t in (self, value))
         if wanted != came or join(map(library_of, (self._data, value._data))) is None:
             raise ShapeError(
                 "grad: the gradient must have its tensor's shape, dtype and device, got\n"
@@ -314,7 +278,7 @@ class Tensor(Methods):
     def detach(self) -> Tensor:
         """Return the same values outside of the graph, sharing memory and version."""
         alias = self._alias()
-        if alias._data.__class__ is not _ndarray:
+        if alias._data.__class__ is not ndarray:
             alias._data = constant(alias._data)
         return alias
 
@@ -446,7 +410,7 @@ class Tensor(Methods):
             If the tensor requires grad, grad mode is on, and it is not forced.
         """
         if self._node is None and self._base is None and self._counter is not BORROWED:
-            if self._data.__class__ is _ndarray:  # as most often in a user's forward
+            if self._data.__class__ is ndarray:  # as most often in a user's forward
                 return self._data
         elif not force and self.requires_grad and STATE.get().grad:
             raise self._lost("numpy", "use tensor.detach().numpy() instead")
@@ -645,9 +609,7 @@ def new_leaf(
     array: Any, level: int, counter: Any = None, cls: type[Tensor] | None = None
 ) -> Tensor:
     """Return a leaf that requires grad, at a level of a transform; its numbers have a gradient."""
-    tensor = (cls or Tensor)()
-    tensor._data, tensor._counter = array, counter
-    tensor._base = tensor._grad = None
+    tensor = box(array, None, counter, cls or Tensor)
     tensor._node = AccumulateGrad(tensor, level)
     return tensor
 
@@ -667,7 +629,7 @@ def borrowed(g: Any) -> Any:
 
     A change in place changes a copy. None stays None; a tensor keeps its node.
     """
-    if g.__class__ is _ndarray:
+    if g.__class__ is ndarray:
         t = Tensor()
         t._data, t._counter = g, BORROWED
         t._node = t._base = t._grad = None

@@ -20,23 +20,17 @@ class Counter:
     """
 
     __slots__ = ("origin", "version")
-    version: int
-    origin: ref[Any] | None
 
-
-def new_counter(version: int = 0, origin: Any = None) -> Counter:
-    """Return a counter that goes on from `version`."""
-    counter = Counter()
-    counter.version, counter.origin = version, origin
-    return counter
+    def __init__(self, version: int = 0, origin: ref[Any] | None = None) -> None:
+        self.version, self.origin = version, origin
 
 
 # The counter of memory that is not the tensor's own: it is copied before it is written to.
-BORROWED = new_counter()
+BORROWED = Counter()
 
 # Stands in a node's record for the node itself as the counter of its result: a reference to itself
 # would keep the node alive.
-ITSELF = new_counter()
+ITSELF = Counter()
 
 # Counts every in-place change anywhere: where it stands still, no version has changed.
 EPOCH = [0]
@@ -47,7 +41,7 @@ def counter_of(tensor: Any) -> Any:
     owner = tensor if tensor._base is None else tensor._base
     counter = owner._counter
     if counter is None:
-        counter = owner._counter = new_counter()
+        counter = owner._counter = Counter()
     return counter
 
 
@@ -56,7 +50,7 @@ def shared_counter(tensor: Any) -> Counter:
     counter = counter_of(tensor)
     if counter.__class__ is not Counter:
         owner = tensor if tensor._base is None else tensor._base
-        counter = owner._counter = new_counter(counter.version, ref(counter))
+        counter = owner._counter = Counter(counter.version, ref(counter))
     return counter
 
 

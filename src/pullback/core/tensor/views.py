@@ -121,9 +121,7 @@ def refresh(view: Any) -> None:
 
 def array_for_reading(view: Any) -> Any:
     """Return the array of a view, up to date: also where its graph is lost, and no use of it."""
-    try:
-        refresh(view)
-    except InplaceError:
+    if graph_is_lost(view):
         base = view._base
         library = library_of(base._data)
         if not library.mutable and None not in _operations(path_of(view)):

@@ -15,8 +15,6 @@ from contextvars import ContextVar
 from typing import Any, NamedTuple
 from weakref import ref
 
-__all__ = ["WRITES", "Writes"]
-
 
 class _Adopted(NamedTuple):
     """A tensor that was brought into a wrapping library: what it held, and the error."""
@@ -28,48 +26,43 @@ class _Adopted(NamedTuple):
 
 
 class Writes:
-    """What one call of a function wrote to, where it was a constant until then.
-
-    Parameters
-    ----------
-    outer : Writes or None
-        That of the call around it.
-    library : Library, optional
-        The wrapping library of a transform that has one.
-    """
+    """What one call of a function wrote to, where it was a constant until then."""
 
     def __init__(self, outer: Writes | None, library: Any = None) -> None:
-        self._outer, self._library = outer, library
+        self._outer = outer  # that of the call around it
+        self._library = library  # the wrapping one of a transform that has one
         self.adopted: list[_Adopted] = []  # what was brought into the library
         self._made: set[int] = set()  # numbers of tensors; one from outside keeps its own
         self._written: list[ref[Any]] = []
 
-    def made(self, tensor: Any) -> None:
-        """Note a new tensor."""
+    def _running(self) -> Iterator[Writes]:
+        """Yield what this call and those around it write to."""
         writes: Writes | None = self
         while writes is not None:
-            writes._made.add(id(tensor))
+            yield writes
             writes = writes._outer
+
+    def made(self, tensor: Any) -> None:
+        """Note a new tensor."""
+        for writes in self._running():
+            writes._made.add(id(tensor))
 
     def written(self, tensor: Any) -> None:
         """Note that a constant becomes part of the graph."""
-        writes: Writes | None = self
-        while writes is not None:
+        for writes in self._running():
             if id(tensor) not in writes._made:
                 writes._written.append(ref(tensor))
-            writes = writes._outer
 
     def adopt(self, tensor: Any, library: Any, error: Exception) -> bool:
         """Note a tensor that is about to be brought into a library, and the error if it may not.
 
         Returns False where no transform of that library is running.
         """
-        writes: Writes | None = self
-        while writes is not None and writes._library is not library:
-            writes = writes._outer
-        if writes is not None:
-            writes.adopted.append(_Adopted(ref(tensor), tensor._data, tensor._node, error))
-        return writes is not None
+        for writes in self._running():
+            if writes._library is library:
+                writes.adopted.append(_Adopted(ref(tensor), tensor._data, tensor._node, error))
+                return True
+        return False
 
     def put_back(self) -> Exception | None:
         """Put back those that are still there, which were not made by the function.
