@@ -20,6 +20,7 @@ from pullback.ops.axes import normalize_axis
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+xp = TENSOR_XP  # pullback's functions, which counterparts are written with
 # The counterparts written by hand, by the names that NumPy's functions have below `np`. Each
 # takes NumPy's own arguments, less those that change no value and `out`.
 ADAPTERS: dict[str, Callable[..., Any]] = {}
@@ -45,8 +46,8 @@ def operand(value: Any, cls: type[Tensor] = Tensor) -> Any:
     if value.__class__ is np.ndarray:
         return _snapshot(value, cls)
     if isinstance(value, (list, tuple)) and holds_tensor(value):
-        return TENSOR_XP.stack([as_tensor(item) for item in value])
-    tensor = TENSOR_XP.asarray(value if hasattr(value, "dtype") else np.asarray(value), copy=True)
+        return xp.stack([as_tensor(item) for item in value])
+    tensor = xp.asarray(value if hasattr(value, "dtype") else np.asarray(value), copy=True)
     return tensor if cls is Tensor else box(tensor._data, cls=cls)
 
 
@@ -69,7 +70,7 @@ def as_tensor(value: Any, like: Tensor | None = None) -> Any:
     if like is not None and not hasattr(value, "dtype") and not holds_tensor(value):
         return beside(np.array(value), like)  # not the memory of what NumPy reads it from
     value = operand(value, Tensor if like is None else like.__class__)
-    return value if isinstance(value, Tensor) else TENSOR_XP.asarray(np.asarray(value))
+    return value if isinstance(value, Tensor) else xp.asarray(np.asarray(value))
 
 
 def together(*values: Any) -> list[Any]:
@@ -86,20 +87,25 @@ def inexact(value: Any, dtype: Any = None) -> Any:
     x = as_tensor(value)
     if dtype is None and not x.dtype.is_inexact:
         dtype = np.dtype(np.float64)
-    return x if dtype is None else TENSOR_XP.astype(x, dtype, copy=False)
+    return x if dtype is None else xp.astype(x, dtype, copy=False)
+
+
+def flat(a: Any) -> Any:
+    """Return the elements of an array in one axis."""
+    return xp.reshape(as_tensor(a), (-1,))
 
 
 def along(name: str, a: Any, axis: int | None) -> tuple[Any, int]:
     """Return a tensor and the axis from the front: of the flat tensor where it is None."""
-    x = as_tensor(a)
     if axis is None:
-        return TENSOR_XP.reshape(x, (-1,)), 0
+        return flat(a), 0
+    x = as_tensor(a)
     return x, normalize_axis(name, axis, x.ndim)
 
 
 def with_rank(x: Any, rank: int) -> Any:
     """Return a tensor of at least that many axes, those of length 1 in front."""
-    return TENSOR_XP.reshape(x, (1,) * (rank - x.ndim) + x.shape) if x.ndim < rank else x
+    return xp.reshape(x, (1,) * (rank - x.ndim) + x.shape) if x.ndim < rank else x
 
 
 def holds_tensor(value: Any) -> bool:

@@ -15,7 +15,6 @@ import numpy as np
 
 from pullback import hints
 from pullback.arrays import constant
-from pullback.core.function.namespace import TENSOR_XP
 from pullback.core.graph.modes import STATE
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, GraphError, compose
@@ -31,13 +30,14 @@ from pullback.numpy_protocol.arguments import (
     truth,
     values_of,
     with_rank,
+    xp,
 )
 from pullback.numpy_protocol.shaping import resize
 from pullback.ops.axes import normalize_axis
 
 
 def _flat(a: Any) -> Any:
-    return TENSOR_XP.reshape(as_tensor(a), (-1,))
+    return xp.reshape(as_tensor(a), (-1,))
 
 
 # -- by a condition --------------------------------------------------------------------------------
@@ -50,7 +50,7 @@ def where(condition: Any, x: Any = None, y: Any = None) -> Any:
     x, y = operand(x), operand(y)
     if not isinstance(x, Tensor) and not isinstance(y, Tensor):
         x = as_tensor(x, mask)
-    return TENSOR_XP.where(mask, x, y)
+    return xp.where(mask, x, y)
 
 
 @adapter("select")
@@ -79,7 +79,7 @@ def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> An
     if len(funclist) != len(masks):
         required, came = f"{len(masks)} or one more functions required", str(len(funclist))
         raise ArgumentError(compose("np.piecewise", required, came, ("x", x)))
-    result = TENSOR_XP.zeros_like(x)
+    result = xp.zeros_like(x)
     for mask, function in zip(masks, funclist, strict=True):
         value = function(x[mask], *args, **kw) if callable(function) else function
         result[mask] = value
@@ -113,10 +113,10 @@ def _read_rows(x: Any, indices: Any, axis: int) -> Any:
 @adapter("choose")
 def choose(a: Any, choices: Any, mode: str = "raise") -> Any:
     """Return, element by element, the one of several arrays that an index names."""
-    arrays = TENSOR_XP.broadcast_arrays(*together(*choices))
+    arrays = xp.broadcast_arrays(*together(*choices))
     index = np.arange(len(arrays)).take(values_of(a), mode=mode)  # type: ignore[call-overload]
     shape = np.broadcast_shapes(index.shape, arrays[0].shape)
-    stacked = TENSOR_XP.stack([TENSOR_XP.broadcast_to(x, shape) for x in arrays])
+    stacked = xp.stack([xp.broadcast_to(x, shape) for x in arrays])
     return _read_rows(stacked, np.broadcast_to(index, shape)[None], 0)[0]
 
 
@@ -138,13 +138,13 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
     places: Any = np.arange(n)[index] if isinstance(obj, slice) or index.dtype == bool else index
     new = with_rank(new, x.ndim)
     if places.size == 1:
-        new = TENSOR_XP.moveaxis(new, 0, over) if places.ndim == 0 else new
+        new = xp.moveaxis(new, 0, over) if places.ndim == 0 else new
         count = new.shape[over]
     else:
         count = places.size
-    new = TENSOR_XP.broadcast_to(new, (*x.shape[:over], count, *x.shape[over + 1 :]))
+    new = xp.broadcast_to(new, (*x.shape[:over], count, *x.shape[over + 1 :]))
     order = np.insert(np.arange(n), index, np.arange(n, n + count))
-    return TENSOR_XP.concat([x, new], axis=over)[position(over, order)]
+    return xp.concat([x, new], axis=over)[position(over, order)]
 
 
 # -- sorted ----------------------------------------------------------------------------------------
@@ -160,9 +160,7 @@ def sort_complex(a: Any) -> Any:
     """Return complex numbers sorted by real, then by imaginary part."""
     x = as_tensor(a)
     order = np.argsort(values_of(x), axis=-1)
-    wide = (
-        x if x.dtype.is_complex else TENSOR_XP.astype(x, np.result_type(values_of(x), np.complex64))
-    )
+    wide = x if x.dtype.is_complex else xp.astype(x, np.result_type(values_of(x), np.complex64))
     return _read_rows(wide, order, wide.ndim - 1)
 
 
@@ -206,7 +204,7 @@ def unique(
 @adapter("union1d")
 def union1d(ar1: Any, ar2: Any) -> Any:
     """Return the different elements of both."""
-    return unique(TENSOR_XP.concat([_flat(ar) for ar in together(ar1, ar2)]))
+    return unique(xp.concat([_flat(ar) for ar in together(ar1, ar2)]))
 
 
 @adapter("intersect1d")
@@ -224,7 +222,7 @@ def setdiff1d(ar1: Any, ar2: Any) -> Any:
 @adapter("setxor1d")
 def setxor1d(ar1: Any, ar2: Any) -> Any:
     """Return the different elements that one of the two has."""
-    return unique(TENSOR_XP.concat([_members(ar1, ar2, False), _members(ar2, ar1, False)]))
+    return unique(xp.concat([_members(ar1, ar2, False), _members(ar2, ar1, False)]))
 
 
 def _members(a: Any, b: Any, wanted: bool) -> Any:
@@ -241,7 +239,7 @@ def copyto(dst: Any, src: Any, where: Any = True) -> None:
             dst[...] = operand(src)
         else:
             mask = np.broadcast_to(values_of(where), dst.shape)
-            dst[mask] = TENSOR_XP.broadcast_to(as_tensor(src), dst.shape)[mask]
+            dst[mask] = xp.broadcast_to(as_tensor(src), dst.shape)[mask]
         return
     needs_untracked("np.copyto", dst, (src, where))
     np.copyto(dst, values_of(src), where=values_of(where))

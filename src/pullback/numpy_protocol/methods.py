@@ -22,13 +22,7 @@ from pullback.numpy_protocol.computing import clip as clipped
 from pullback.numpy_protocol.protocol import counterpart
 from pullback.ops.axes import merge_axis_args
 from pullback.ops.declare import by_sample
-from pullback.ops.functions import (
-    complex_numbers,
-    creation,
-    data_types,
-    indexing,
-    manipulation,
-)
+from pullback.ops.functions import complex_numbers, creation, data_types, indexing, manipulation
 from pullback.ops.primitives import comparison, conversion, reductions
 from pullback.ops.primitives.reductions import sum_p
 from pullback.ops.primitives.scans import cumprod_p, cumsum_p

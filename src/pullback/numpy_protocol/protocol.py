@@ -49,12 +49,7 @@ from pullback.numpy_protocol.arguments import (
     values_of,
 )
 from pullback.numpy_protocol.renamings import renamed
-from pullback.numpy_protocol.table import (
-    ARRAYS_LIKE,
-    NO_COUNTERPART,
-    OF_VALUES,
-    REDUCING,
-)
+from pullback.numpy_protocol.table import ARRAYS_LIKE, NO_COUNTERPART, OF_VALUES, REDUCING
 from pullback.ops.declare import NUMPY, by_sample, detach_results
 from pullback.ops.functions.data_types import astype
 from pullback.ops.functions.manipulation import reshape

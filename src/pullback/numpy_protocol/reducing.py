@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.function.namespace import TENSOR_XP
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, compose
 from pullback.numpy_protocol.arguments import (
@@ -21,20 +20,17 @@ from pullback.numpy_protocol.arguments import (
     operand,
     truth,
     values_of,
+    xp,
 )
 from pullback.numpy_protocol.renamings import renamed
 from pullback.ops.axes import normalize_axes
-from pullback.ops.functions import (
-    complex_numbers,
-    data_types,
-    statistics,
-)
+from pullback.ops.functions import complex_numbers, data_types, statistics
 
 
 def _chosen(a: Any, where: Any, neutral: float) -> Any:
     """Return `a` with `neutral` where it is not to be counted."""
     x = as_tensor(a)
-    return x if where is True else TENSOR_XP.where(truth(where), x, neutral)
+    return x if where is True else xp.where(truth(where), x, neutral)
 
 
 def _reduction(name: str, ours: Any, neutral: float, combined: Any) -> None:
@@ -53,9 +49,9 @@ def _reduction(name: str, ours: Any, neutral: float, combined: Any) -> None:
         return result if initial is None else combined(result, operand(initial))
 
 
-_reduction("sum", TENSOR_XP.sum, 0, operator.add)
-_reduction("nansum", TENSOR_XP.nansum, 0, operator.add)
-_reduction("prod", TENSOR_XP.prod, 1, operator.mul)
+_reduction("sum", xp.sum, 0, operator.add)
+_reduction("nansum", xp.nansum, 0, operator.add)
+_reduction("prod", xp.prod, 1, operator.mul)
 
 
 def _logical(name: str, ours: Any, neutral: bool) -> None:
@@ -64,8 +60,8 @@ def _logical(name: str, ours: Any, neutral: bool) -> None:
         return ours(_chosen(a, where, neutral), axis=axis, keepdims=keepdims)
 
 
-_logical("any", TENSOR_XP.any, False)
-_logical("all", TENSOR_XP.all, True)
+_logical("any", xp.any, False)
+_logical("all", xp.all, True)
 
 
 def _extreme(name: str) -> None:
@@ -82,9 +78,9 @@ def _extreme(name: str) -> None:
         x = _chosen(a, where, operand(initial))
         if 0 in x.shape and initial is not None:
             shape = find(np.empty(x.shape), axis=axis, keepdims=keepdims, initial=0).shape
-            return TENSOR_XP.broadcast_to(as_tensor(initial, x), shape)
-        result = getattr(TENSOR_XP, name)(x, axis=axis, keepdims=keepdims)
-        return result if initial is None else getattr(TENSOR_XP, pick)(result, operand(initial))
+            return xp.broadcast_to(as_tensor(initial, x), shape)
+        result = getattr(xp, name)(x, axis=axis, keepdims=keepdims)
+        return result if initial is None else getattr(xp, pick)(result, operand(initial))
 
 
 _extreme("max")
@@ -96,7 +92,7 @@ def ptp(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
     """Return the largest less the smallest element."""
     x = as_tensor(a)
     settings = {"axis": axis, "keepdims": keepdims}
-    return TENSOR_XP.max(x, **settings) - TENSOR_XP.min(x, **settings)
+    return xp.max(x, **settings) - xp.min(x, **settings)
 
 
 @adapter("mean")
@@ -106,10 +102,10 @@ def mean(
     """Return the mean, of what a mask leaves."""
     x = inexact(a, dtype)
     if where is True:
-        return TENSOR_XP.mean(x, axis=axis, keepdims=keepdims)
-    mask = TENSOR_XP.broadcast_to(truth(where), x.shape)
-    count = TENSOR_XP.sum(TENSOR_XP.astype(mask, x.dtype), axis=axis, keepdims=keepdims)
-    return TENSOR_XP.sum(_chosen(x, mask, 0), axis=axis, keepdims=keepdims) / count
+        return xp.mean(x, axis=axis, keepdims=keepdims)
+    mask = xp.broadcast_to(truth(where), x.shape)
+    count = xp.sum(xp.astype(mask, x.dtype), axis=axis, keepdims=keepdims)
+    return xp.sum(_chosen(x, mask, 0), axis=axis, keepdims=keepdims) / count
 
 
 @adapter("nanmean")
@@ -118,7 +114,7 @@ def nanmean(
 ) -> Any:
     """Return the mean of what is not NaN, of what a mask leaves."""
     x = _chosen(inexact(a, dtype), where, math.nan)
-    return TENSOR_XP.nanmean(x, axis=axis, keepdims=keepdims)
+    return xp.nanmean(x, axis=axis, keepdims=keepdims)
 
 
 def _spread(name: str, ours: Any, measured: Any) -> None:
@@ -144,27 +140,27 @@ def _spread(name: str, ours: Any, measured: Any) -> None:
 
 
 def _variance(deviation: Any, freedom: Any, **over: Any) -> Any:
-    return TENSOR_XP.sum(complex_numbers.squared_size(deviation), **over) / freedom
+    return xp.sum(complex_numbers.squared_size(deviation), **over) / freedom
 
 
 def _standard_deviation(deviation: Any, freedom: Any, **over: Any) -> Any:
-    return TENSOR_XP.vector_norm(deviation, **over) / TENSOR_XP.sqrt(freedom)
+    return xp.vector_norm(deviation, **over) / xp.sqrt(freedom)
 
 
-_spread("var", TENSOR_XP.var, _variance)
-_spread("std", TENSOR_XP.std, _standard_deviation)
+_spread("var", xp.var, _variance)
+_spread("std", xp.std, _standard_deviation)
 
 
 def _deviation(
     x: Any, axis: Any, less: float, keepdims: bool, where: Any, centre: Any
 ) -> tuple[Any, Any]:
     """Return `x` less its centre, 0 where the mask is False, and the degrees of freedom."""
-    mask = TENSOR_XP.broadcast_to(truth(where), x.shape)
+    mask = xp.broadcast_to(truth(where), x.shape)
     centre = as_tensor(mean(x, axis, keepdims=True, where=mask) if centre is None else centre, x)
-    deviation = TENSOR_XP.where(mask, x - centre, 0)
+    deviation = xp.where(mask, x - centre, 0)
     real = data_types.finfo(x.dtype).dtype
-    count = TENSOR_XP.sum(TENSOR_XP.astype(mask, real), axis=axis, keepdims=keepdims)
-    return deviation, TENSOR_XP.where(count > less, count - less, math.nan)
+    count = xp.sum(xp.astype(mask, real), axis=axis, keepdims=keepdims)
+    return deviation, xp.where(count > less, count - less, math.nan)
 
 
 @adapter("average")
@@ -174,8 +170,8 @@ def average(
     """Return the mean weighted by `weights`, of the shape of `a` or of its axis."""
     x = inexact(a)
     if weights is None:
-        result = TENSOR_XP.mean(x, axis=axis, keepdims=keepdims)
-        total = TENSOR_XP.full_like(result, math.prod(x.shape) / max(math.prod(result.shape), 1))
+        result = xp.mean(x, axis=axis, keepdims=keepdims)
+        total = xp.full_like(result, math.prod(x.shape) / max(math.prod(result.shape), 1))
         return (result, total) if returned else result
     w = as_tensor(weights, x)
     if w.shape != x.shape:
@@ -184,12 +180,12 @@ def average(
             required = "weights of the shape of a, or of its axis, required"
             inputs = (("a", x), ("weights", w))
             raise ArgumentError(compose("np.average", required, str(w.shape), *inputs))
-        w = TENSOR_XP.permute_dims(w, tuple(np.argsort(np.argsort(axes)))) if len(axes) > 1 else w
-        w = TENSOR_XP.reshape(w, tuple(n if i in axes else 1 for i, n in enumerate(x.shape)))
-        w = TENSOR_XP.broadcast_to(w, x.shape)
-    total = TENSOR_XP.sum(w, axis=axis, keepdims=keepdims)
-    result = TENSOR_XP.sum(x * w, axis=axis, keepdims=keepdims) / total
-    return (result, TENSOR_XP.broadcast_to(total, result.shape)) if returned else result
+        w = xp.permute_dims(w, tuple(np.argsort(np.argsort(axes)))) if len(axes) > 1 else w
+        w = xp.reshape(w, tuple(n if i in axes else 1 for i, n in enumerate(x.shape)))
+        w = xp.broadcast_to(w, x.shape)
+    total = xp.sum(w, axis=axis, keepdims=keepdims)
+    result = xp.sum(x * w, axis=axis, keepdims=keepdims) / total
+    return (result, xp.broadcast_to(total, result.shape)) if returned else result
 
 
 # -- what leaves NaNs out --------------------------------------------------------------------------
@@ -201,7 +197,7 @@ def _without_nans(name: str) -> None:
     @functools.wraps(reduction)
     def reduce(a: Any, *args: Any, where: Any = True, **settings: Any) -> Any:
         x = as_tensor(a)
-        there = TENSOR_XP.logical_not(TENSOR_XP.isnan(x))
+        there = xp.logical_not(xp.isnan(x))
         return reduction(x, *args, where=there if where is True else there & where, **settings)
 
 
@@ -213,7 +209,7 @@ def _nan_scan(name: str, neutral: float) -> None:
     @adapter(f"nan{name}")
     def scan(a: Any, axis: Any = None, dtype: Any = None) -> Any:
         x = as_tensor(a)
-        numbers = TENSOR_XP.where(TENSOR_XP.isnan(x), neutral, x)
+        numbers = xp.where(xp.isnan(x), neutral, x)
         return renamed(name)(numbers, axis, dtype)
 
 
@@ -230,12 +226,12 @@ def _nan_extreme(name: str, worst: float) -> None:
         find = ADAPTERS[name]
         if not x.dtype.is_inexact:
             return find(x, **settings, initial=initial, where=where)
-        there = TENSOR_XP.logical_not(TENSOR_XP.isnan(x))
-        result = find(TENSOR_XP.where(there, x, worst), **settings, initial=initial, where=where)
+        there = xp.logical_not(xp.isnan(x))
+        result = find(xp.where(there, x, worst), **settings, initial=initial, where=where)
         if initial is not None:
             return result
-        is_number = TENSOR_XP.any(there, **settings)
-        return TENSOR_XP.where(is_number, result, math.nan)
+        is_number = xp.any(there, **settings)
+        return xp.where(is_number, result, math.nan)
 
 
 _nan_extreme("max", -math.inf)
@@ -261,14 +257,14 @@ def _quantile(a: Any, q: Any, axis: Any, method: str, keepdims: bool, skip_nan: 
     axes = normalize_axes("np.quantile", axis, x.ndim)
     others = [i for i in range(x.ndim) if i not in axes]
     rest, n = [x.shape[i] for i in others], math.prod(x.shape[i] for i in axes)
-    rows = TENSOR_XP.reshape(TENSOR_XP.permute_dims(x, (*others, *axes)), (*rest, n))
+    rows = xp.reshape(xp.permute_dims(x, (*others, *axes)), (*rest, n))
     if not n:
-        rows = TENSOR_XP.full((*rest, 1), math.nan, dtype=x.dtype, device=x.device)
-    ordered = TENSOR_XP.sort(rows, axis=-1)
+        rows = xp.full((*rest, 1), math.nan, dtype=x.dtype, device=x.device)
+    ordered = xp.sort(rows, axis=-1)
     result = statistics.between(ordered, _ranks(ordered, q, method, skip_nan), "linear")
     shape = [1 if i in axes else n for i, n in enumerate(x.shape)]
-    result = TENSOR_XP.moveaxis(result, -1, 0)
-    return TENSOR_XP.reshape(result, (*np.shape(q), *(shape if keepdims else rest)))
+    result = xp.moveaxis(result, -1, 0)
+    return xp.reshape(result, (*np.shape(q), *(shape if keepdims else rest)))
 
 
 def _ranks(ordered: Any, q: Any, method: str, skip_nan: bool) -> Any:
@@ -287,7 +283,7 @@ def _ranks(ordered: Any, q: Any, method: str, skip_nan: bool) -> Any:
     ranks = beside(places, ordered)
     if isinstance(q, Tensor) and method in _RATES:
         rates = np.where(places % 1, numbers[..., None] + _RATES[method], 0)
-        flat = TENSOR_XP.reshape(q, (-1,))
+        flat = xp.reshape(q, (-1,))
         ranks = ranks + (flat - flat.detach()) * beside(rates, ordered)
     return ranks
 
@@ -318,10 +314,10 @@ _quantiles("nan", skip_nan=True)
 @adapter("ediff1d")
 def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
     """Return the differences of neighbours in the flat array, between two ends."""
-    x = TENSOR_XP.reshape(as_tensor(ary), (-1,))
+    x = xp.reshape(as_tensor(ary), (-1,))
     parts = [x[1:] - x[:-1]]
     if to_begin is not None:
-        parts.insert(0, TENSOR_XP.reshape(as_tensor(to_begin, x), (-1,)))
+        parts.insert(0, xp.reshape(as_tensor(to_begin, x), (-1,)))
     if to_end is not None:
-        parts.append(TENSOR_XP.reshape(as_tensor(to_end, x), (-1,)))
-    return TENSOR_XP.concat(parts)
+        parts.append(xp.reshape(as_tensor(to_end, x), (-1,)))
+    return xp.concat(parts)

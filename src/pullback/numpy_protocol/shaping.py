@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.function.namespace import TENSOR_XP
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, compose
 from pullback.numpy_protocol.arguments import (
@@ -20,6 +19,7 @@ from pullback.numpy_protocol.arguments import (
     together,
     values_of,
     with_rank,
+    xp,
 )
 from pullback.numpy_protocol.computing import linspace
 from pullback.ops.axes import normalize_axes, normalize_axis
@@ -45,8 +45,8 @@ def reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None) -
     x = as_tensor(a)
     wanted = tuple(shape) if isinstance(shape, Sequence) else (int(shape),)
     if _order(x, order) == "C":
-        return TENSOR_XP.reshape(x, wanted, copy=copy)
-    return transpose(TENSOR_XP.reshape(transpose(x), wanted[::-1]))
+        return xp.reshape(x, wanted, copy=copy)
+    return transpose(xp.reshape(transpose(x), wanted[::-1]))
 
 
 def _order(x: Any, order: str) -> str:
@@ -72,7 +72,7 @@ def ravel(a: Any, order: str = "C") -> Any:
 def transpose(a: Any, axes: Any = None) -> Any:
     """Return the axes in another order, by default reversed."""
     x = as_tensor(a)
-    return TENSOR_XP.permute_dims(x, tuple(range(x.ndim))[::-1] if axes is None else tuple(axes))
+    return xp.permute_dims(x, tuple(range(x.ndim))[::-1] if axes is None else tuple(axes))
 
 
 @adapter("rollaxis")
@@ -81,7 +81,7 @@ def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
     x = as_tensor(a)
     i = normalize_axis("np.rollaxis", axis, x.ndim)
     start = start + x.ndim if start < 0 else start
-    return TENSOR_XP.moveaxis(x, i, start - (i < start))
+    return xp.moveaxis(x, i, start - (i < start))
 
 
 @adapter("expand_dims")
@@ -91,7 +91,7 @@ def expand_dims(a: Any, axis: Any) -> Any:
     axes = tuple(axis) if isinstance(axis, Sequence) else (axis,)
     rank = x.ndim + len(axes)
     for i in sorted(normalize_axes("np.expand_dims", axes, rank)):
-        x = TENSOR_XP.expand_dims(x, axis=i)
+        x = xp.expand_dims(x, axis=i)
     return x
 
 
@@ -101,15 +101,15 @@ def resize(a: Any, new_shape: Any) -> Any:
     flat = ravel(a)
     wanted = tuple(new_shape) if isinstance(new_shape, Sequence) else (int(new_shape),)
     if not flat.shape[0]:
-        return TENSOR_XP.zeros(wanted, dtype=flat.dtype, device=flat.device)
-    return TENSOR_XP.reshape(flat[np.arange(math.prod(wanted)) % flat.shape[0]], wanted)
+        return xp.zeros(wanted, dtype=flat.dtype, device=flat.device)
+    return xp.reshape(flat[np.arange(math.prod(wanted)) % flat.shape[0]], wanted)
 
 
 # -- joining and splitting ----------------------------------------------------------------------
 @adapter("append")
 def append(arr: Any, values: Any, axis: int | None = None) -> Any:
     """Join two arrays, flat ones where no axis is given."""
-    return TENSOR_XP.concat(together(arr, values), axis=axis)
+    return xp.concat(together(arr, values), axis=axis)
 
 
 @adapter("block")
@@ -122,7 +122,7 @@ def block(arrays: Any) -> Any:
     def joined(part: Any, level: int) -> Any:
         if level == depth:
             return with_rank(as_tensor(part, like), rank)
-        return TENSOR_XP.concat([joined(item, level + 1) for item in part], axis=level - depth)
+        return xp.concat([joined(item, level + 1) for item in part], axis=level - depth)
 
     return joined(arrays, 0)
 
@@ -153,8 +153,8 @@ def _filled(name: str, make: Any) -> None:
         return make(wanted, dtype=dtype or a.dtype, device=device or a.device)
 
 
-_filled("zeros", TENSOR_XP.zeros)
-_filled("ones", TENSOR_XP.ones)
+_filled("zeros", xp.zeros)
+_filled("ones", xp.ones)
 
 
 @adapter("empty_like")
@@ -170,12 +170,10 @@ def full_like(
     """Return one value, a tensor's recorded, in the shape of `a`."""
     x = as_tensor(a)
     wanted = x.shape if shape is None else shape
-    zeros = TENSOR_XP.zeros(wanted, dtype=dtype or x.dtype, device=device or x.device)
+    zeros = xp.zeros(wanted, dtype=dtype or x.dtype, device=device or x.device)
     if not isinstance(fill_value, Tensor):
-        return TENSOR_XP.full_like(zeros, fill_value)
-    return TENSOR_XP.clone(
-        TENSOR_XP.broadcast_to(TENSOR_XP.astype(fill_value, zeros.dtype), zeros.shape)
-    )
+        return xp.full_like(zeros, fill_value)
+    return xp.clone(xp.broadcast_to(xp.astype(fill_value, zeros.dtype), zeros.shape))
 
 
 # The modes of np.pad: the setting that each takes.
@@ -203,16 +201,16 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> An
     values = kwargs.get(name)
     if mode in ("constant", "empty") and (values is None or isinstance(values, Number)):
         value = 0 if values is None or mode == "empty" else np.asarray(values).astype(x.dtype.dtype)
-        return TENSOR_XP.pad_constant(x, widths=tuple(widths), value=value)
+        return xp.pad_constant(x, widths=tuple(widths), value=value)
     if name in ("constant_values", "end_values"):  # they may be tensors in the graph
-        values = TENSOR_XP.broadcast_to(as_tensor(0 if values is None else values, x), (x.ndim, 2))
+        values = xp.broadcast_to(as_tensor(0 if values is None else values, x), (x.ndim, 2))
     elif name == "stat_length":
         values = np.broadcast_to(np.asarray(values, object), (x.ndim, 2))
     for axis, width in enumerate(widths):
         setting = values if values is None or isinstance(values, str) else values[axis]
         if any(width):
             parts = _padded(x, axis, width, mode, setting)
-            x = TENSOR_XP.concat(parts, axis=axis) if len(parts) > 1 else parts[0]
+            x = xp.concat(parts, axis=axis) if len(parts) > 1 else parts[0]
     return x
 
 
@@ -224,24 +222,24 @@ def _padded(x: Any, axis: int, width: tuple[int, int], mode: str, setting: Any) 
         return values[position(axis, slice(start, stop))]
 
     def repeated(values: Any, length: int) -> Any:
-        return TENSOR_XP.broadcast_to(values, (*x.shape[:axis], length, *x.shape[axis + 1 :]))
+        return xp.broadcast_to(values, (*x.shape[:axis], length, *x.shape[axis + 1 :]))
 
     if mode == "constant":
-        ends = [TENSOR_XP.astype(end, x.dtype) for end in setting]
+        ends = [xp.astype(end, x.dtype) for end in setting]
         return [repeated(ends[0], low), x, repeated(ends[1], high)]
     first, last = part(x, 0, 1), part(x, n - 1, n)
     if mode == "linear_ramp":
         before = linspace(setting[0], first, low, False, dtype=x.dtype, axis=axis)
         after = linspace(setting[1], last, high, False, dtype=x.dtype, axis=axis)
         line = (*x.shape[:axis], -1, *x.shape[axis + 1 :])
-        before, after = (TENSOR_XP.reshape(ramp, line) for ramp in (before, after))
-        return [before, x, TENSOR_XP.flip(after, axis=axis)]
+        before, after = (xp.reshape(ramp, line) for ramp in (before, after))
+        return [before, x, xp.flip(after, axis=axis)]
     if _PAD_SETTINGS[mode] == "stat_length":
         lengths = [n if count is None else min(count, n) for count in setting]
         ends = [part(x, 0, lengths[0]), part(x, n - lengths[1], n)]
         result = [ADAPTERS[_STATISTICS.get(mode, mode)](end, axis, keepdims=True) for end in ends]
         if not x.dtype.is_inexact:
-            result = [TENSOR_XP.astype(TENSOR_XP.round(end), x.dtype) for end in result]
+            result = [xp.astype(xp.round(end), x.dtype) for end in result]
         return [repeated(result[0], low), x, repeated(result[1], high)]
     index = np.pad(np.arange(n), width, mode=mode)  # type: ignore[call-overload]
     padded = x[position(axis, index)]
@@ -278,7 +276,7 @@ def sliding_window_view(x: Any, window_shape: Any, axis: Any = None) -> Any:
     rank = x.ndim
     for along, length in zip(axes, lengths, strict=True):
         along = normalize_axis("np.sliding_window_view", along, rank)
-        x = TENSOR_XP.unfold_along(x, along, int(length), 1)
+        x = xp.unfold_along(x, along, int(length), 1)
     return x
 
 
@@ -288,13 +286,13 @@ def apply_along_axis(func1d: Any, axis: int, arr: Any, *args: Any, **kwargs: Any
     """Apply a function to each vector along an axis; results take the axis's place."""
     x = as_tensor(arr)
     along = normalize_axis("np.apply_along_axis", axis, x.ndim)
-    rows = TENSOR_XP.moveaxis(x, along, -1)
-    flat = TENSOR_XP.reshape(rows, (-1, rows.shape[-1]))
+    rows = xp.moveaxis(x, along, -1)
+    flat = xp.reshape(rows, (-1, rows.shape[-1]))
     results = [as_tensor(func1d(flat[i], *args, **kwargs)) for i in range(flat.shape[0])]
-    result = TENSOR_XP.reshape(TENSOR_XP.stack(results), (*rows.shape[:-1], *results[0].shape))
+    result = xp.reshape(xp.stack(results), (*rows.shape[:-1], *results[0].shape))
     order = list(range(result.ndim))
     outer, inner = order[: rows.ndim - 1], order[rows.ndim - 1 :]
-    return TENSOR_XP.permute_dims(result, (*outer[:along], *inner, *outer[along:]))
+    return xp.permute_dims(result, (*outer[:along], *inner, *outer[along:]))
 
 
 @adapter("apply_over_axes")
@@ -304,5 +302,5 @@ def apply_over_axes(func: Any, a: Any, axes: Any) -> Any:
     for axis in axes if isinstance(axes, Sequence) else (axes,):
         i = normalize_axis("np.apply_over_axes", axis, x.ndim)
         result = func(x, i)
-        x = result if result.ndim == x.ndim else TENSOR_XP.expand_dims(result, axis=i)
+        x = result if result.ndim == x.ndim else xp.expand_dims(result, axis=i)
     return x

@@ -178,10 +178,7 @@ class _Run:
         args, kwargs = given = _each_once(_Argument, self._tensor_of, self._given)
         tensors = [x for x in leaves(given) if isinstance(x, Tensor)]
         stand_ins = {t._node for t in tensors if t.requires_grad}
-        with (
-            replayed(self._drawn),
-            _replayed_globals(self._drawn_globally),
-        ):
+        with replayed(self._drawn), _replayed_globals(self._drawn_globally):
             result = run_in_mode(_CHANGES, self._fun, *args, **kwargs)
         # Kernels may round what was given to them rounded by hooks around the call.
         other = "" if self._of_results is None else self._of_results.difference(result)

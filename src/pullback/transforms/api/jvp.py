@@ -20,11 +20,7 @@ from pullback.transforms.directions import as_tensor, directions, is_differentia
 from pullback.transforms.forward.array import TangentLibrary
 from pullback.transforms.forward.pushforward import Pushforward
 from pullback.transforms.levels import new_level, run_recorded
-from pullback.transforms.wrapped import (
-    part_of,
-    run_wrapped,
-    tensor_of_part,
-)
+from pullback.transforms.wrapped import part_of, run_wrapped, tensor_of_part
 
 __all__ = ["jvp", "linearize", "run_forward"]
 

@@ -12,14 +12,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from pullback.arrays import is_array, library_of
-from pullback.core.custom.pytree import (
-    Structure,
-    children,
-    flatten,
-    path_of,
-    paths_of,
-    unflatten,
-)
+from pullback.core.custom.pytree import Structure, children, flatten, path_of, paths_of, unflatten
 from pullback.core.function.namespace import TENSOR_XP
 from pullback.core.tensor.tensor import Tensor, box
 from pullback.errors import ArgumentError, ArgumentTypeError, ShapeError, TensorIndexError, compose
@@ -30,12 +23,7 @@ from pullback.transforms.api.recording import leaves_as_given
 from pullback.transforms.batch.array import BatchLibrary
 from pullback.transforms.directions import described
 from pullback.transforms.levels import depends_on_outer_level, new_level
-from pullback.transforms.wrapped import (
-    numpy_scalar,
-    part_of,
-    run_wrapped,
-    tensor_of_part,
-)
+from pullback.transforms.wrapped import numpy_scalar, part_of, run_wrapped, tensor_of_part
 
 __all__ = ["for_rows", "vmap"]
 
@@ -185,11 +173,7 @@ class Vmapped(Transformed):
             yield nullcontext()
 
     def _on_batch(
-        self,
-        library: BatchLibrary,
-        mapped: _Mapped,
-        samples: Sequence[Tensor | None],
-        size: int,
+        self, library: BatchLibrary, mapped: _Mapped, samples: Sequence[Tensor | None], size: int
     ) -> tuple[list[Any], Structure | None]:
         """Return the results for samples whose axis comes first, and their containers."""
         standing = [

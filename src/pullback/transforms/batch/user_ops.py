@@ -35,12 +35,7 @@ from pullback.transforms.levels import (
     new_level,
     run_recorded,
 )
-from pullback.transforms.user_calls import (
-    UserCall,
-    call_function,
-    name_of_function,
-    record_call,
-)
+from pullback.transforms.user_calls import UserCall, call_function, name_of_function, record_call
 from pullback.transforms.wrapped import is_part, numpy_scalar, part_of, run_within, to_tensor
 
 __all__ = ["call_by_sample", "each", "step_of"]

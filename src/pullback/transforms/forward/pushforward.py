@@ -30,11 +30,7 @@ from pullback.ops.functions.diagonals import diag
 from pullback.ops.primitives.conversion import clone
 from pullback.transforms.directions import directions, or_zeros
 from pullback.transforms.levels import has_graph, new_level, run_at_level, run_recorded
-from pullback.transforms.user_calls import (
-    UserCall,
-    name_of_function,
-    record_call,
-)
+from pullback.transforms.user_calls import UserCall, name_of_function, record_call
 from pullback.transforms.wrapped import in_one_library, run_within, to_tensor
 
 __all__ = ["Pushforward", "jvp_of_function", "pushed", "unit_seeds"]

@@ -52,11 +52,7 @@ def derived_on_parts(
 
 
 def derived(
-    xp: Any,
-    op: Primitive,
-    values: Sequence[Any],
-    along: Sequence[Any],
-    settings: dict[str, Any],
+    xp: Any, op: Primitive, values: Sequence[Any], along: Sequence[Any], settings: dict[str, Any]
 ) -> Pairs | None:
     """Return the results of an operation, each with its tangent, None for one that is zero.
 
