@@ -23,27 +23,22 @@ from pullback.numpy_protocol.arguments import (
     along,
     as_tensor,
     beside,
+    flat,
     operand,
     position,
     tensors_in,
     together,
     truth,
     values_of,
-    with_rank,
     xp,
 )
 from pullback.numpy_protocol.shaping import resize
 from pullback.ops.axes import normalize_axis
 
 
-def _flat(a: Any) -> Any:
-    return xp.reshape(as_tensor(a), (-1,))
-
-
 # -- by a condition --------------------------------------------------------------------------------
 @adapter("where")
 def where(condition: Any, x: Any = None, y: Any = None) -> Any:
-    """Choose from two; of a condition alone, where it holds."""
     mask = truth(condition)
     if x is None and y is None:
         return beside(np.nonzero(values_of(mask)), mask)
@@ -55,7 +50,6 @@ def where(condition: Any, x: Any = None, y: Any = None) -> Any:
 
 @adapter("select")
 def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
-    """Choose from several by the first condition that holds."""
     if len(condlist) != len(choicelist):
         required, came = "as many choices as conditions", f"{len(condlist)}, {len(choicelist)}"
         raise ArgumentError(compose("np.select", required, came))
@@ -88,13 +82,11 @@ def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> An
 
 @adapter("extract")
 def extract(condition: Any, arr: Any) -> Any:
-    """Return the elements where a condition holds."""
-    return _flat(arr)[np.asarray(values_of(condition)).ravel() != 0]
+    return flat(arr)[np.asarray(values_of(condition)).ravel() != 0]
 
 
 @adapter("compress")
 def compress(condition: Any, a: Any, axis: int | None = None) -> Any:
-    """Return the slices that a condition chooses."""
     x, over = along("np.compress", a, axis)
     return x[position(over, np.flatnonzero(values_of(condition)))]
 
@@ -112,7 +104,6 @@ def _read_rows(x: Any, indices: Any, axis: int) -> Any:
 
 @adapter("choose")
 def choose(a: Any, choices: Any, mode: str = "raise") -> Any:
-    """Return, element by element, the one of several arrays that an index names."""
     arrays = xp.broadcast_arrays(*together(*choices))
     index = np.arange(len(arrays)).take(values_of(a), mode=mode)  # type: ignore[call-overload]
     shape = np.broadcast_shapes(index.shape, arrays[0].shape)
@@ -122,7 +113,6 @@ def choose(a: Any, choices: Any, mode: str = "raise") -> Any:
 
 @adapter("delete")
 def delete(arr: Any, obj: Any, axis: int | None = None) -> Any:
-    """Return the slices that are not deleted."""
     x, over = along("np.delete", arr, axis)
     remaining = np.delete(np.arange(x.shape[over]), values_of(obj))
     return x[position(over, remaining)]
@@ -130,51 +120,37 @@ def delete(arr: Any, obj: Any, axis: int | None = None) -> Any:
 
 @adapter("insert")
 def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
-    """Return the slices with others before some of them."""
-    x, over = along("np.insert", arr, axis)
-    n = x.shape[over]
-    new = as_tensor(values, x)
-    index: Any = obj if isinstance(obj, slice) else np.asarray(values_of(obj))
-    places: Any = np.arange(n)[index] if isinstance(obj, slice) or index.dtype == bool else index
-    new = with_rank(new, x.ndim)
-    if places.size == 1:
-        new = xp.moveaxis(new, 0, over) if places.ndim == 0 else new
-        count = new.shape[over]
-    else:
-        count = places.size
-    new = xp.broadcast_to(new, (*x.shape[:over], count, *x.shape[over + 1 :]))
-    order = np.insert(np.arange(n), index, np.arange(n, n + count))
-    return xp.concat([x, new], axis=over)[position(over, order)]
+    x, new = together(arr, values)
+    places = np.arange(x.numel()).reshape(x.shape)
+    others = np.arange(x.numel(), x.numel() + new.numel()).reshape(new.shape)
+    return xp.concat([flat(x), flat(new)])[np.insert(places, values_of(obj), others, axis)]
 
 
 # -- sorted ----------------------------------------------------------------------------------------
 @adapter("partition")
 def partition(a: Any, kth: Any, axis: int | None = -1) -> Any:
-    """Return the elements with those at `kth` where sorting would put them."""
     x, over = along("np.partition", a, axis)
     return _read_rows(x, np.argpartition(values_of(x), kth, axis=over), over)
 
 
 @adapter("sort_complex")
 def sort_complex(a: Any) -> Any:
-    """Return complex numbers sorted by real, then by imaginary part."""
-    x = as_tensor(a)
-    order = np.argsort(values_of(x), axis=-1)
-    wide = x if x.dtype.is_complex else xp.astype(x, np.result_type(values_of(x), np.complex64))
+    values = values_of(a)
+    order = np.argsort(values, axis=-1)
+    wide = xp.astype(a, np.result_type(values, np.complex64), copy=False)
     return _read_rows(wide, order, wide.ndim - 1)
 
 
 @adapter("trim_zeros")
 def trim_zeros(filt: Any, trim: str = "fb") -> Any:
-    """Return the elements without leading and trailing zeros."""
-    x = as_tensor(filt)
-    places = np.flatnonzero(values_of(x)) if x.ndim == 1 else None
-    if places is None:
-        raise ArgumentError(compose("np.trim_zeros", "one axis required", str(x.ndim), ("filt", x)))
+    if filt.ndim != 1:
+        required = "one axis required"
+        raise ArgumentError(compose("np.trim_zeros", required, str(filt.ndim), ("filt", filt)))
+    places = np.flatnonzero(values_of(filt))
     if not len(places):
-        return x[:0]
+        return filt[:0]
     start = int(places[0]) if "f" in trim.lower() else 0
-    return x[start : int(places[-1]) + 1 if "b" in trim.lower() else x.shape[0]]
+    return filt[start : int(places[-1]) + 1 if "b" in trim.lower() else None]
 
 
 # -- as sets ---------------------------------------------------------------------------------------
@@ -191,9 +167,8 @@ def unique(
 ) -> Any:
     """Return the different elements; the gradient of one goes to the first of its kind."""
     x, over = along("np.unique", ar, axis)
-    source = as_tensor(ar) if axis is None else x
     _, index, inverse, counts = np.unique(
-        values_of(source), True, True, True, axis, equal_nan=equal_nan
+        values_of(ar), True, True, True, axis, equal_nan=equal_nan
     )
     first = x[position(over, index)]
     wanted = ((return_index, index), (return_inverse, inverse), (return_counts, counts))
@@ -203,56 +178,33 @@ def unique(
 
 @adapter("union1d")
 def union1d(ar1: Any, ar2: Any) -> Any:
-    """Return the different elements of both."""
-    return unique(xp.concat([_flat(ar) for ar in together(ar1, ar2)]))
+    return unique(xp.concat([flat(ar) for ar in together(ar1, ar2)]))
 
 
-@adapter("intersect1d")
-def intersect1d(ar1: Any, ar2: Any) -> Any:
-    """Return the different elements of the first that the second has too."""
-    return _members(ar1, ar2, True)
+def _members(wanted: bool, ar1: Any, ar2: Any) -> Any:
+    """Return the different elements of the first that the second has, or has not."""
+    first = unique(ar1)
+    return first[np.isin(values_of(first), values_of(as_tensor(ar2)), invert=not wanted)]
 
 
-@adapter("setdiff1d")
-def setdiff1d(ar1: Any, ar2: Any) -> Any:
-    """Return the different elements of the first that the second does not have."""
-    return _members(ar1, ar2, False)
+adapter("intersect1d")(functools.partial(_members, True))
+adapter("setdiff1d")(functools.partial(_members, False))
 
 
 @adapter("setxor1d")
 def setxor1d(ar1: Any, ar2: Any) -> Any:
-    """Return the different elements that one of the two has."""
-    return unique(xp.concat([_members(ar1, ar2, False), _members(ar2, ar1, False)]))
-
-
-def _members(a: Any, b: Any, wanted: bool) -> Any:
-    first = unique(a)
-    return first[np.isin(values_of(first), values_of(as_tensor(b)), invert=not wanted)]
+    return unique(xp.concat([_members(False, ar1, ar2), _members(False, ar2, ar1)]))
 
 
 # -- written to ------------------------------------------------------------------------------------
-@adapter("copyto")
-def copyto(dst: Any, src: Any, where: Any = True) -> None:
-    """Write into a tensor, recorded; into an array only what is not tracked."""
-    if isinstance(dst, Tensor):
-        if where is True:
-            dst[...] = operand(src)
-        else:
-            mask = np.broadcast_to(values_of(where), dst.shape)
-            dst[mask] = xp.broadcast_to(as_tensor(src), dst.shape)[mask]
-        return
-    needs_untracked("np.copyto", dst, (src, where))
-    np.copyto(dst, values_of(src), where=values_of(where))
-
-
 @adapter("fill_diagonal")
 def fill_diagonal(a: Any, val: Any) -> None:
     """Write on the diagonal of a tensor, recorded."""
     places = np.arange(min(a.shape))
     value = operand(val)
     if isinstance(value, Tensor) and value.ndim:
-        flat = _flat(value)
-        value = flat[places % flat.shape[0]]
+        elements = flat(value)
+        value = elements[places % elements.shape[0]]
     a[(places,) * a.ndim] = value
 
 
@@ -281,9 +233,17 @@ def _writing(name: str) -> Callable[[_Write], _Write]:
     return decorate
 
 
+@_writing("copyto")
+def copyto(dst: Any, src: Any, where: Any = True) -> None:
+    if where is True:
+        dst[...] = operand(src)
+    else:
+        mask = np.broadcast_to(values_of(where), dst.shape)
+        dst[mask] = xp.broadcast_to(as_tensor(src), dst.shape)[mask]
+
+
 @_writing("put")
 def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
-    """Write at places of the flat array; values are repeated as needed."""
     index = np.ravel(values_of(ind)).astype(int)
     places = np.arange(a.numel()).take(index, mode=mode)  # type: ignore[call-overload]
     if places.size:
@@ -292,21 +252,18 @@ def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
 
 @_writing("putmask")
 def putmask(a: Any, mask: Any, values: Any) -> None:
-    """Write where a mask holds; values of another shape are repeated over the flat array."""
     chosen = np.asarray(values_of(mask), bool)
     a[chosen] = resize(as_tensor(values, a), a.shape)[chosen]
 
 
 @_writing("place")
 def place(arr: Any, mask: Any, vals: Any) -> None:
-    """Write where a mask holds, one value after the other."""
     chosen = np.asarray(values_of(mask), bool)
     arr[chosen] = resize(as_tensor(vals, arr), (int(chosen.sum()),))
 
 
 @_writing("put_along_axis")
 def put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None = -1) -> None:
-    """Write at indices along an axis, row by row."""
     index = np.asarray(values_of(indices))
     if axis is None:
         put(arr, index, values)

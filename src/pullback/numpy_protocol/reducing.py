@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import functools
 import math
 import operator
+from functools import partial, wraps
 from typing import Any
 
 import numpy as np
@@ -16,8 +16,10 @@ from pullback.numpy_protocol.arguments import (
     adapter,
     as_tensor,
     beside,
+    flat,
     inexact,
     operand,
+    together,
     truth,
     values_of,
     xp,
@@ -33,110 +35,96 @@ def _chosen(a: Any, where: Any, neutral: float) -> Any:
     return x if where is True else xp.where(truth(where), x, neutral)
 
 
-def _reduction(name: str, ours: Any, neutral: float, combined: Any) -> None:
-    """Register a reduction of ours with what NumPy adds: a start, and a mask."""
-
-    @adapter(name)
-    def reduce(
-        a: Any,
-        axis: Any = None,
-        dtype: Any = None,
-        keepdims: bool = False,
-        initial: Any = None,
-        where: Any = True,
-    ) -> Any:
-        result = ours(_chosen(a, where, neutral), axis=axis, dtype=dtype, keepdims=keepdims)
-        return result if initial is None else combined(result, operand(initial))
-
-
-_reduction("sum", xp.sum, 0, operator.add)
-_reduction("nansum", xp.nansum, 0, operator.add)
-_reduction("prod", xp.prod, 1, operator.mul)
+def _reduce(
+    ours: Any,
+    neutral: float,
+    combine: Any,
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = True,
+) -> Any:
+    """Reduce as ours does, with what NumPy adds: a start, and a mask."""
+    result = ours(_chosen(a, where, neutral), axis=axis, dtype=dtype, keepdims=keepdims)
+    return result if initial is None else combine(result, operand(initial))
 
 
-def _logical(name: str, ours: Any, neutral: bool) -> None:
-    @adapter(name)
-    def reduce(a: Any, axis: Any = None, keepdims: bool = False, *, where: Any = True) -> Any:
-        return ours(_chosen(a, where, neutral), axis=axis, keepdims=keepdims)
+adapter("sum")(partial(_reduce, xp.sum, 0, operator.add))
+adapter("prod")(partial(_reduce, xp.prod, 1, operator.mul))
 
 
-_logical("any", xp.any, False)
-_logical("all", xp.all, True)
+def _reduce_bools(
+    ours: Any, neutral: bool, a: Any, axis: Any = None, keepdims: bool = False, where: Any = True
+) -> Any:
+    return ours(_chosen(a, where, neutral), axis=axis, keepdims=keepdims)
 
 
-def _extreme(name: str) -> None:
-    find, pick = getattr(np, name), f"{name}imum"
-
-    @adapter(f"{name} a{name}")
-    def reduce(
-        a: Any, axis: Any = None, keepdims: bool = False, initial: Any = None, where: Any = True
-    ) -> Any:
-        if where is not True and initial is None:
-            hint = "the value of a reduction over nothing is its start"
-            required = "initial= with where= required"
-            raise ArgumentError(compose(f"np.{name}", required, "none", hint=hint))
-        x = _chosen(a, where, operand(initial))
-        if 0 in x.shape and initial is not None:
-            shape = find(np.empty(x.shape), axis=axis, keepdims=keepdims, initial=0).shape
-            return xp.broadcast_to(as_tensor(initial, x), shape)
-        result = getattr(xp, name)(x, axis=axis, keepdims=keepdims)
-        return result if initial is None else getattr(xp, pick)(result, operand(initial))
+adapter("any")(partial(_reduce_bools, xp.any, False))
+adapter("all")(partial(_reduce_bools, xp.all, True))
 
 
-_extreme("max")
-_extreme("min")
+def _extreme(
+    name: str,
+    a: Any,
+    axis: Any = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = True,
+) -> Any:
+    if where is not True and initial is None:
+        hint = "the value of a reduction over nothing is its start"
+        required = "initial= with where= required"
+        raise ArgumentError(compose(f"np.{name}", required, "none", hint=hint))
+    x, over = _chosen(a, where, operand(initial)), {"axis": axis, "keepdims": keepdims}
+    if 0 in x.shape and initial is not None:
+        shape = getattr(np, name)(np.empty(x.shape), **over, initial=0).shape
+        return xp.broadcast_to(as_tensor(initial, x), shape)
+    result = getattr(xp, name)(x, **over)
+    return result if initial is None else getattr(xp, f"{name}imum")(result, operand(initial))
+
+
+adapter("max amax")(partial(_extreme, "max"))
+adapter("min amin")(partial(_extreme, "min"))
 
 
 @adapter("ptp")
 def ptp(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
-    """Return the largest less the smallest element."""
-    x = as_tensor(a)
-    settings = {"axis": axis, "keepdims": keepdims}
-    return xp.max(x, **settings) - xp.min(x, **settings)
+    over = {"axis": axis, "keepdims": keepdims}
+    return xp.max(as_tensor(a), **over) - xp.min(as_tensor(a), **over)
 
 
 @adapter("mean")
 def mean(
     a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False, *, where: Any = True
 ) -> Any:
-    """Return the mean, of what a mask leaves."""
-    x = inexact(a, dtype)
+    x, over = inexact(a, dtype), {"axis": axis, "keepdims": keepdims}
     if where is True:
-        return xp.mean(x, axis=axis, keepdims=keepdims)
+        return xp.mean(x, **over)
     mask = xp.broadcast_to(truth(where), x.shape)
-    count = xp.sum(xp.astype(mask, x.dtype), axis=axis, keepdims=keepdims)
-    return xp.sum(_chosen(x, mask, 0), axis=axis, keepdims=keepdims) / count
+    return xp.sum(_chosen(x, mask, 0), **over) / xp.sum(xp.astype(mask, x.dtype), **over)
 
 
-@adapter("nanmean")
-def nanmean(
-    a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False, *, where: Any = True
+def _spread(
+    ours: Any,
+    measure: Any,
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    ddof: float = 0,
+    keepdims: bool = False,
+    *,
+    where: Any = True,
+    mean: Any = None,
+    correction: float | None = None,
 ) -> Any:
-    """Return the mean of what is not NaN, of what a mask leaves."""
-    x = _chosen(inexact(a, dtype), where, math.nan)
-    return xp.nanmean(x, axis=axis, keepdims=keepdims)
-
-
-def _spread(name: str, ours: Any, measured: Any) -> None:
-    """Register a measure of spread; `measured` has deviations, and the degrees of freedom."""
-
-    @adapter(name)
-    def spread(
-        a: Any,
-        axis: Any = None,
-        dtype: Any = None,
-        ddof: float = 0,
-        keepdims: bool = False,
-        *,
-        where: Any = True,
-        mean: Any = None,
-        correction: float | None = None,
-    ) -> Any:
-        x, less = inexact(a, dtype), ddof if correction is None else correction
-        if where is True and mean is None:
-            return ours(x, axis=axis, correction=less, keepdims=keepdims)
-        deviation, freedom = _deviation(x, axis, less, keepdims, where, mean)
-        return measured(deviation, freedom, axis=axis, keepdims=keepdims)
+    """Measure a spread as ours does; with a mask or a mean by ``measure(deviation, freedom)``."""
+    x, less = inexact(a, dtype), ddof if correction is None else correction
+    if where is True and mean is None:
+        return ours(x, axis=axis, correction=less, keepdims=keepdims)
+    deviation, freedom = _deviation(x, axis, less, keepdims, where, mean)
+    return measure(deviation, freedom, axis=axis, keepdims=keepdims)
 
 
 def _variance(deviation: Any, freedom: Any, **over: Any) -> Any:
@@ -147,8 +135,8 @@ def _standard_deviation(deviation: Any, freedom: Any, **over: Any) -> Any:
     return xp.vector_norm(deviation, **over) / xp.sqrt(freedom)
 
 
-_spread("var", xp.var, _variance)
-_spread("std", xp.std, _standard_deviation)
+adapter("var")(partial(_spread, xp.var, _variance))
+adapter("std")(partial(_spread, xp.std, _standard_deviation))
 
 
 def _deviation(
@@ -167,7 +155,6 @@ def _deviation(
 def average(
     a: Any, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: bool = False
 ) -> Any:
-    """Return the mean weighted by `weights`, of the shape of `a` or of its axis."""
     x = inexact(a)
     if weights is None:
         result = xp.mean(x, axis=axis, keepdims=keepdims)
@@ -194,48 +181,44 @@ def _without_nans(name: str) -> None:
     reduction = ADAPTERS[name]
 
     @adapter(f"nan{name}")
-    @functools.wraps(reduction)
+    @wraps(reduction)
     def reduce(a: Any, *args: Any, where: Any = True, **settings: Any) -> Any:
-        x = as_tensor(a)
-        there = xp.logical_not(xp.isnan(x))
-        return reduction(x, *args, where=there if where is True else there & where, **settings)
+        there = xp.logical_not(xp.isnan(as_tensor(a)))
+        return reduction(a, *args, where=there if where is True else there & where, **settings)
 
 
-for _name in ("prod", "var", "std"):
+for _name in ("sum", "prod", "mean", "var", "std"):
     _without_nans(_name)
 
 
-def _nan_scan(name: str, neutral: float) -> None:
-    @adapter(f"nan{name}")
-    def scan(a: Any, axis: Any = None, dtype: Any = None) -> Any:
-        x = as_tensor(a)
-        numbers = xp.where(xp.isnan(x), neutral, x)
-        return renamed(name)(numbers, axis, dtype)
+def _nan_scan(name: str, neutral: float, a: Any, axis: Any = None, dtype: Any = None) -> Any:
+    x = as_tensor(a)
+    return renamed(name)(xp.where(xp.isnan(x), neutral, x), axis, dtype)
 
 
-_nan_scan("cumsum", 0)
-_nan_scan("cumprod", 1)
+adapter("nancumsum")(partial(_nan_scan, "cumsum", 0))
+adapter("nancumprod")(partial(_nan_scan, "cumprod", 1))
 
 
-def _nan_extreme(name: str, worst: float) -> None:
-    @adapter(f"nan{name}")
-    def reduce(
-        a: Any, axis: Any = None, keepdims: bool = False, initial: Any = None, where: Any = True
-    ) -> Any:
-        x, settings = as_tensor(a), {"axis": axis, "keepdims": keepdims}
-        find = ADAPTERS[name]
-        if not x.dtype.is_inexact:
-            return find(x, **settings, initial=initial, where=where)
-        there = xp.logical_not(xp.isnan(x))
-        result = find(xp.where(there, x, worst), **settings, initial=initial, where=where)
-        if initial is not None:
-            return result
-        is_number = xp.any(there, **settings)
-        return xp.where(is_number, result, math.nan)
+def _nan_extreme(
+    name: str,
+    worst: float,
+    a: Any,
+    axis: Any = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = True,
+) -> Any:
+    x, over = as_tensor(a), {"axis": axis, "keepdims": keepdims}
+    if not x.dtype.is_inexact:
+        return _extreme(name, x, **over, initial=initial, where=where)
+    there = xp.logical_not(xp.isnan(x))
+    result = _extreme(name, xp.where(there, x, worst), **over, initial=initial, where=where)
+    return result if initial is not None else xp.where(xp.any(there, **over), result, math.nan)
 
 
-_nan_extreme("max", -math.inf)
-_nan_extreme("min", math.inf)
+adapter("nanmax")(partial(_nan_extreme, "max", -math.inf))
+adapter("nanmin")(partial(_nan_extreme, "min", math.inf))
 
 
 # -- order statistics ------------------------------------------------------------------------------
@@ -251,7 +234,14 @@ _RATES = {
 }
 
 
-def _quantile(a: Any, q: Any, axis: Any, method: str, keepdims: bool, skip_nan: bool) -> Any:
+def _quantile(
+    skip_nan: bool,
+    a: Any,
+    q: Any,
+    axis: Any = None,
+    method: str = "linear",
+    keepdims: bool = False,
+) -> Any:
     """Return quantiles by the positions that NumPy's method has for them."""
     x, q = inexact(a), operand(q)
     axes = normalize_axes("np.quantile", axis, x.ndim)
@@ -273,7 +263,7 @@ def _ranks(ordered: Any, q: Any, method: str, skip_nan: bool) -> Any:
     numbers = n - np.isnan(values_of(ordered)).sum(-1)
     counts, which = np.unique(numbers, return_inverse=True)
     levels = np.ravel(values_of(q))
-    find: Any = functools.partial(np.quantile, q=levels, method=method)
+    find: Any = partial(np.quantile, q=levels, method=method)
     places = np.stack(
         [
             find(np.arange(max(m, 1.0))) if m == n or skip_nan else np.full(levels.shape, n - 1.0)
@@ -288,36 +278,32 @@ def _ranks(ordered: Any, q: Any, method: str, skip_nan: bool) -> Any:
     return ranks
 
 
-def _quantiles(name: str, skip_nan: bool) -> None:
-    @adapter(f"{name}quantile")
-    def quantile(
-        a: Any, q: Any, axis: Any = None, method: str = "linear", keepdims: bool = False
-    ) -> Any:
-        return _quantile(a, q, axis, method, keepdims, skip_nan)
-
-    @adapter(f"{name}percentile")
-    def percentile(
-        a: Any, q: Any, axis: Any = None, method: str = "linear", keepdims: bool = False
-    ) -> Any:
-        return _quantile(a, operand(q) / 100, axis, method, keepdims, skip_nan)
-
-    @adapter(f"{name}median")
-    def median(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
-        return _quantile(a, 0.5, axis, "linear", keepdims, skip_nan)
+def _percentile(
+    skip_nan: bool,
+    a: Any,
+    q: Any,
+    axis: Any = None,
+    method: str = "linear",
+    keepdims: bool = False,
+) -> Any:
+    return _quantile(skip_nan, a, operand(q) / 100, axis, method, keepdims)
 
 
-_quantiles("", skip_nan=False)
-_quantiles("nan", skip_nan=True)
+def _median(skip_nan: bool, a: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    return _quantile(skip_nan, a, 0.5, axis, "linear", keepdims)
+
+
+for _skips in (False, True):
+    _prefix = "nan" if _skips else ""
+    adapter(f"{_prefix}quantile")(partial(_quantile, _skips))
+    adapter(f"{_prefix}percentile")(partial(_percentile, _skips))
+    adapter(f"{_prefix}median")(partial(_median, _skips))
 
 
 # -- differences -----------------------------------------------------------------------------------
 @adapter("ediff1d")
 def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
-    """Return the differences of neighbours in the flat array, between two ends."""
-    x = xp.reshape(as_tensor(ary), (-1,))
-    parts = [x[1:] - x[:-1]]
-    if to_begin is not None:
-        parts.insert(0, xp.reshape(as_tensor(to_begin, x), (-1,)))
-    if to_end is not None:
-        parts.append(xp.reshape(as_tensor(to_end, x), (-1,)))
-    return xp.concat(parts)
+    x, begin, end = together(ary, to_begin, to_end)
+    x = flat(x)
+    parts = (begin, x[1:] - x[:-1], end)
+    return xp.concat([flat(part) for part in parts if part is not None])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from numbers import Number
@@ -34,7 +35,6 @@ adapter("isrealobj")(lambda x: not x.is_complex())
 
 @adapter("size")
 def size(a: Any, axis: Any = None) -> int:
-    """Return the number of elements, along axes if they are given."""
     return math.prod(a.shape[i] for i in normalize_axes("np.size", axis, len(a.shape)))
 
 
@@ -42,11 +42,14 @@ def size(a: Any, axis: Any = None) -> int:
 @adapter("reshape")
 def reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None) -> Any:
     """Reshape; in Fortran's order, which is C's of the axes reversed."""
-    x = as_tensor(a)
-    wanted = tuple(shape) if isinstance(shape, Sequence) else (int(shape),)
+    x, wanted = as_tensor(a), _lengths(shape)
     if _order(x, order) == "C":
         return xp.reshape(x, wanted, copy=copy)
     return transpose(xp.reshape(transpose(x), wanted[::-1]))
+
+
+def _lengths(shape: Any) -> tuple[int, ...]:
+    return tuple(shape) if isinstance(shape, Sequence) else (int(shape),)
 
 
 def _order(x: Any, order: str) -> str:
@@ -64,57 +67,45 @@ def _order(x: Any, order: str) -> str:
 
 @adapter("ravel")
 def ravel(a: Any, order: str = "C") -> Any:
-    """Return the elements in one axis, a view where they lie one after the other."""
     return reshape(a, (-1,), order).contiguous()
 
 
 @adapter("transpose")
 def transpose(a: Any, axes: Any = None) -> Any:
-    """Return the axes in another order, by default reversed."""
-    x = as_tensor(a)
-    return xp.permute_dims(x, tuple(range(x.ndim))[::-1] if axes is None else tuple(axes))
+    return xp.permute_dims(a, tuple(range(a.ndim))[::-1] if axes is None else tuple(axes))
 
 
 @adapter("rollaxis")
 def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
-    """Return one axis moved to before another."""
-    x = as_tensor(a)
-    i = normalize_axis("np.rollaxis", axis, x.ndim)
-    start = start + x.ndim if start < 0 else start
-    return xp.moveaxis(x, i, start - (i < start))
+    i = normalize_axis("np.rollaxis", axis, a.ndim)
+    start = start + a.ndim if start < 0 else start
+    return xp.moveaxis(a, i, start - (i < start))
 
 
 @adapter("expand_dims")
 def expand_dims(a: Any, axis: Any) -> Any:
-    """Insert axes of length 1."""
-    x = as_tensor(a)
     axes = tuple(axis) if isinstance(axis, Sequence) else (axis,)
-    rank = x.ndim + len(axes)
-    for i in sorted(normalize_axes("np.expand_dims", axes, rank)):
-        x = xp.expand_dims(x, axis=i)
-    return x
+    for i in sorted(normalize_axes("np.expand_dims", axes, a.ndim + len(axes))):
+        a = xp.expand_dims(a, axis=i)
+    return a
 
 
 @adapter("resize")
 def resize(a: Any, new_shape: Any) -> Any:
-    """Return another number of elements, by repeating them."""
-    flat = ravel(a)
-    wanted = tuple(new_shape) if isinstance(new_shape, Sequence) else (int(new_shape),)
-    if not flat.shape[0]:
-        return xp.zeros(wanted, dtype=flat.dtype, device=flat.device)
-    return xp.reshape(flat[np.arange(math.prod(wanted)) % flat.shape[0]], wanted)
+    elements, wanted = ravel(a), _lengths(new_shape)
+    if not elements.shape[0]:
+        return xp.zeros(wanted, dtype=elements.dtype, device=elements.device)
+    return xp.reshape(elements[np.arange(math.prod(wanted)) % elements.shape[0]], wanted)
 
 
 # -- joining and splitting ----------------------------------------------------------------------
 @adapter("append")
 def append(arr: Any, values: Any, axis: int | None = None) -> Any:
-    """Join two arrays, flat ones where no axis is given."""
     return xp.concat(together(arr, values), axis=axis)
 
 
 @adapter("block")
 def block(arrays: Any) -> Any:
-    """Join nested lists of blocks, the innermost along the last axis."""
     depth, parts = _depth(arrays), _innermost(arrays)
     rank = max(depth, *map(_rank_of, parts))
     like = next((a for a in parts if isinstance(a, Tensor)), None)
@@ -141,36 +132,29 @@ def _rank_of(a: Any) -> int:
 
 @adapter("split")
 def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
-    """Return views of the parts between places, or of a number of equal parts."""
     return list(joining.equal_parts("np.split", as_tensor(ary), indices_or_sections, axis))
 
 
 # -- making ----------------------------------------------------------------------------------------
-def _filled(name: str, make: Any) -> None:
-    @adapter(f"{name}_like")
-    def like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None) -> Any:
-        wanted = a.shape if shape is None else shape
-        return make(wanted, dtype=dtype or a.dtype, device=device or a.device)
+def _filled(make: Any, a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None) -> Any:
+    wanted = a.shape if shape is None else shape
+    return make(wanted, dtype=dtype or a.dtype, device=device or a.device)
 
 
-_filled("zeros", xp.zeros)
-_filled("ones", xp.ones)
+adapter("zeros_like")(functools.partial(_filled, xp.zeros))
+adapter("ones_like")(functools.partial(_filled, xp.ones))
 
 
 @adapter("empty_like")
 def empty_like(prototype: Any, dtype: Any = None, shape: Any = None, *, device: Any = None) -> Any:
-    """Return a tensor to be filled, of zeros."""
-    return ADAPTERS["zeros_like"](prototype, dtype, shape, device=device)
+    return _filled(xp.zeros, prototype, dtype, shape, device=device)
 
 
 @adapter("full_like")
 def full_like(
     a: Any, fill_value: Any, dtype: Any = None, shape: Any = None, *, device: Any = None
 ) -> Any:
-    """Return one value, a tensor's recorded, in the shape of `a`."""
-    x = as_tensor(a)
-    wanted = x.shape if shape is None else shape
-    zeros = xp.zeros(wanted, dtype=dtype or x.dtype, device=device or x.device)
+    zeros = _filled(xp.zeros, a, dtype, shape, device=device)
     if not isinstance(fill_value, Tensor):
         return xp.full_like(zeros, fill_value)
     return xp.clone(xp.broadcast_to(xp.astype(fill_value, zeros.dtype), zeros.shape))
@@ -283,21 +267,18 @@ def sliding_window_view(x: Any, window_shape: Any, axis: Any = None) -> Any:
 # -- along axes ------------------------------------------------------------------------------------
 @adapter("apply_along_axis")
 def apply_along_axis(func1d: Any, axis: int, arr: Any, *args: Any, **kwargs: Any) -> Any:
-    """Apply a function to each vector along an axis; results take the axis's place."""
     x = as_tensor(arr)
     along = normalize_axis("np.apply_along_axis", axis, x.ndim)
     rows = xp.moveaxis(x, along, -1)
     flat = xp.reshape(rows, (-1, rows.shape[-1]))
     results = [as_tensor(func1d(flat[i], *args, **kwargs)) for i in range(flat.shape[0])]
     result = xp.reshape(xp.stack(results), (*rows.shape[:-1], *results[0].shape))
-    order = list(range(result.ndim))
-    outer, inner = order[: rows.ndim - 1], order[rows.ndim - 1 :]
-    return xp.permute_dims(result, (*outer[:along], *inner, *outer[along:]))
+    first, rank = x.ndim - 1, results[0].ndim
+    return xp.moveaxis(result, tuple(range(first, first + rank)), tuple(range(along, along + rank)))
 
 
 @adapter("apply_over_axes")
 def apply_over_axes(func: Any, a: Any, axes: Any) -> Any:
-    """Apply a reduction over several axes in turn, each kept as one of length 1."""
     x = as_tensor(a)
     for axis in axes if isinstance(axes, Sequence) else (axes,):
         i = normalize_axis("np.apply_over_axes", axis, x.ndim)
