@@ -80,9 +80,7 @@ def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> An
     return result
 
 
-@adapter("extract")
-def extract(condition: Any, arr: Any) -> Any:
-    return flat(arr)[np.asarray(values_of(condition)).ravel() != 0]
+adapter("extract")(lambda condition, arr: flat(arr)[np.ravel(values_of(condition)) != 0])
 
 
 @adapter("compress")
@@ -176,9 +174,7 @@ def unique(
     return (first, *more) if more else first
 
 
-@adapter("union1d")
-def union1d(ar1: Any, ar2: Any) -> Any:
-    return unique(xp.concat([flat(ar) for ar in together(ar1, ar2)]))
+adapter("union1d")(lambda ar1, ar2: unique(xp.concat([flat(ar) for ar in together(ar1, ar2)])))
 
 
 def _members(wanted: bool, ar1: Any, ar2: Any) -> Any:

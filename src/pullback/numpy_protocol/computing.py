@@ -21,27 +21,16 @@ from pullback.numpy_protocol.arguments import (
     xp,
 )
 
-
 # -- ufuncs ----------------------------------------------------------------------------------------
-@adapter("divmod")
-def divmod(x: Any, y: Any) -> Any:
-    return xp.floor_divide(x, y), xp.remainder(x, y)
+adapter("divmod")(lambda x, y: (xp.floor_divide(x, y), xp.remainder(x, y)))
+adapter("matvec")(lambda x1, x2: xp.matmul(x1, as_tensor(x2)[..., None])[..., 0])
+adapter("vecmat")(lambda x1, x2: xp.matmul(xp.conj(as_tensor(x1))[..., None, :], x2)[..., 0, :])
 
 
 @adapter("modf")
 def modf(x: Any) -> Any:
     finite = xp.where(xp.isinf(x), xp.copysign(0.0, x), x)
     return xp.fmod(finite, 1.0), xp.trunc(x)
-
-
-@adapter("matvec")
-def matvec(x1: Any, x2: Any) -> Any:
-    return xp.matmul(x1, as_tensor(x2)[..., None])[..., 0]
-
-
-@adapter("vecmat")
-def vecmat(x1: Any, x2: Any) -> Any:
-    return xp.matmul(xp.conj(as_tensor(x1))[..., None, :], x2)[..., 0, :]
 
 
 # -- element by element ----------------------------------------------------------------------------

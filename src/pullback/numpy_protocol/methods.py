@@ -16,16 +16,15 @@ import numpy as np
 from pullback.core.tensor.endings import warn_of_end
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, BatchedValueError, DTypeError, compose
-from pullback.numpy_protocol import choosing, reducing, shaping
+from pullback.numpy_protocol import choosing, computing, reducing, shaping
 from pullback.numpy_protocol.arguments import ADAPTERS, numpy_dtype, operand, tensors_in, values_of
-from pullback.numpy_protocol.computing import clip as clipped
 from pullback.numpy_protocol.protocol import counterpart
+from pullback.numpy_protocol.renamings import renamed
 from pullback.ops.axes import merge_axis_args
 from pullback.ops.declare import by_sample
-from pullback.ops.functions import complex_numbers, creation, data_types, indexing, manipulation
+from pullback.ops.functions import complex_numbers, data_types, indexing, manipulation
 from pullback.ops.primitives import comparison, conversion, reductions
 from pullback.ops.primitives.reductions import sum_p
-from pullback.ops.primitives.scans import cumprod_p, cumsum_p
 from pullback.ops.primitives.shape import permute_p, reshape_p
 
 _INTS = frozenset((int,))
@@ -67,70 +66,98 @@ def _function(name: str) -> Any:
     return _named(method, name)
 
 
-def _reduction(name: str, operation: Callable[..., Any], also: str = "") -> Any:
-    """Return the method that reduces: the operation where it names axes, and `also`, alone."""
-    function, quick = getattr(np, name), frozenset(also.split())
-
-    def method(
-        self: Any, axis: Any = None, *more: Any, keepdims: bool = False, **settings: Any
-    ) -> Any:
-        if not more and (not settings or settings.keys() <= quick):
-            return operation(self, axis=axis, keepdims=keepdims, **settings)
-        settings = _renamed(name, {"axis": axis, "keepdims": keepdims, **settings})
-        return run(function, self, (self, settings.pop("axis"), *more), settings)
-
-    return _named(method, name)
-
-
-def _scan(name: str, operation: Callable[..., Any]) -> Any:
-    """Return the method that runs along an axis: the operation where it names one alone."""
-    function = getattr(np, name)
+def _quick(name: str, operation: Callable[..., Any], keywords: str = "keepdims") -> Any:
+    """Return the method that is the operation where it names an axis, and `keywords`, alone."""
+    function, quick = getattr(np, name), frozenset(keywords.split())
 
     def method(self: Any, axis: Any = None, *more: Any, **settings: Any) -> Any:
-        if axis.__class__ is int and not more and not settings:
-            return operation(self, axis=axis)
+        if not more and settings.keys() <= quick:
+            return operation(self, axis=axis, **settings)
         settings = _renamed(name, {"axis": axis, **settings})
         return run(function, self, (self, settings.pop("axis"), *more), settings)
 
     return _named(method, name)
 
 
-def _mean(x: Any, *, axis: Any, keepdims: bool) -> Any:
+def _mean(x: Any, *, axis: Any, keepdims: bool = False) -> Any:
     mean = reductions.mean if x._data.dtype.kind in "fc" else reducing.mean
     return mean(x, axis=axis, keepdims=keepdims)
 
 
-def _named(method: Any, name: str) -> Any:
+def _named(method: Any, name: str, doc: str = "") -> Any:
+    doc = doc or f"Return ``np.{name}`` of this tensor; the other arguments are ndarray's."
     method.__name__ = method.__qualname__ = name
-    method.__doc__ = f"Return ``np.{name}`` of this tensor; the other arguments are ndarray's."
+    method.__doc__ = doc
     return method
 
 
-class ReducingMethods:
-    """What takes elements together."""
+def _refusing(name: str, hint: str) -> Any:
+    """Return the method that says what to write instead."""
+
+    def method(self: Any, *args: Any, **settings: Any) -> NoReturn:
+        required = "a method that keeps shape, bytes and memory of a tensor required"
+        raise ArgumentError(compose(name, required, "one that does not", ("x", self), hint=hint))
+
+    return _named(method, name, f"Raise: {hint}.")
+
+
+def _of_array(name: str) -> Any:
+    """Return the method of the array itself, which a tensor with a graph does not give away."""
+
+    def method(self: Any, *args: Any, **settings: Any) -> Any:
+        return getattr(self.numpy(), name)(*args, **settings)
+
+    doc = f"Do ``ndarray.{name}`` with the array; raise if the tensor requires grad."
+    return _named(method, name, doc)
+
+
+class Flat:
+    """The elements of a tensor in one axis, as ``ndarray.flat`` has them."""
+
+    def __init__(self, base: Any) -> None:
+        self.base = base
+
+    def __len__(self) -> int:
+        return int(self.base.size)
+
+    def __iter__(self) -> Any:
+        return iter(self.base.ravel())
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.base.ravel()[index]
+
+    def __setitem__(self, index: Any, values: Any) -> None:
+        self.base.put(np.arange(len(self))[values_of(index)], values)
+
+    def copy(self) -> Any:
+        """Return a copy of the elements in one axis."""
+        return self.base.flatten()
+
+
+class ArrayMethods:
+    """The methods of ndarray."""
 
     __slots__ = ()
 
-    sum = _reduction("sum", sum_p.public)
-    mean = _reduction("mean", _mean)
-    prod = _reduction("prod", ADAPTERS["prod"])
-    max = _reduction("max", reductions.max)
-    min = _reduction("min", reductions.min)
-    any = _reduction("any", reductions.any)
-    all = _reduction("all", reductions.all)
-    argmax = _reduction("argmax", reductions.argmax)
-    argmin = _reduction("argmin", reductions.argmin)
-    var = _reduction("var", ADAPTERS["var"], "ddof")
-    std = _reduction("std", ADAPTERS["std"], "ddof")
-    cumsum, cumprod = _scan("cumsum", cumsum_p.public), _scan("cumprod", cumprod_p.public)
+    # -- reducing ----------------------------------------------------------------------------------
+    sum = _quick("sum", sum_p.public)
+    mean = _quick("mean", _mean)
+    prod = _quick("prod", ADAPTERS["prod"])
+    max = _quick("max", reductions.max)
+    min = _quick("min", reductions.min)
+    any = _quick("any", reductions.any)
+    all = _quick("all", reductions.all)
+    argmax = _quick("argmax", reductions.argmax)
+    argmin = _quick("argmin", reductions.argmin)
+    var = _quick("var", ADAPTERS["var"], "keepdims ddof")
+    std = _quick("std", ADAPTERS["std"], "keepdims ddof")
+    cumsum, cumprod = (
+        _quick("cumsum", renamed("cumsum"), ""),
+        _quick("cumprod", renamed("cumprod"), ""),
+    )
     dot, trace, ptp = _function("dot"), _function("trace"), _function("ptp")
 
-
-class ChoosingMethods:
-    """What finds, chooses, sorts and writes elements."""
-
-    __slots__ = ()
-
+    # -- finding, choosing, sorting and writing ----------------------------------------------------
     argpartition, argsort = _function("argpartition"), _function("argsort")
     nonzero, searchsorted = _function("nonzero"), _function("searchsorted")
     choose, round, take = _function("choose"), _function("round"), _function("take")
@@ -142,7 +169,7 @@ class ChoosingMethods:
     def clip(self: Any, min: Any = None, max: Any = None, out: Any = None, **settings: Any) -> Any:
         """Return the elements limited to an interval."""
         if out is None and not settings:
-            return clipped(self, min, max)
+            return computing.clip(self, min, max)
         return run(np.clip, self, (self, min, max, out), settings)
 
     def sort(
@@ -164,12 +191,7 @@ class ChoosingMethods:
         """Write at places of the flat array, in place; values are repeated as needed."""
         choosing.put(self, indices, values, mode)
 
-
-class ShapeMethods:
-    """What moves, repeats and reshapes."""
-
-    __slots__ = ()
-
+    # -- shapes ------------------------------------------------------------------------------------
     diagonal, repeat = _function("diagonal"), _function("repeat")
     squeeze, swapaxes = _function("squeeze"), _function("swapaxes")
 
@@ -203,35 +225,7 @@ class ShapeMethods:
     def flat(self: Any, values: Any) -> None:
         self.put(np.arange(self.size), values)
 
-
-class Flat:
-    """The elements of a tensor in one axis, as ``ndarray.flat`` has them."""
-
-    def __init__(self, base: Any) -> None:
-        self.base = base
-
-    def __len__(self) -> int:
-        return int(self.base.size)
-
-    def __iter__(self) -> Any:
-        return iter(self.base.ravel())
-
-    def __getitem__(self, index: Any) -> Any:
-        return self.base.ravel()[index]
-
-    def __setitem__(self, index: Any, values: Any) -> None:
-        self.base.put(np.arange(len(self))[values_of(index)], values)
-
-    def copy(self) -> Any:
-        """Return a copy of the elements in one axis."""
-        return self.base.flatten()
-
-
-class ConvertingMethods:
-    """What changes the dtype, copies, or leads out of tensors."""
-
-    __slots__ = ()
-
+    # -- dtypes, copies and ways out of tensors ----------------------------------------------------
     def astype(
         self: Any,
         dtype: Any,
@@ -277,47 +271,14 @@ class ConvertingMethods:
 
     def view(self: Any, dtype: Any = None, type: Any = None) -> Any:
         """Return a view of the same elements; the bytes cannot be read as another dtype."""
-        same = type is None and (
-            dtype is None or (not isinstance(dtype, int) and dtype == self.dtype)
-        )
-        if same:
+        if type is None and (dtype is None or (not isinstance(dtype, int) and dtype == self.dtype)):
             return self[...]
         hint = "astype() converts the numbers, reshape() gives another shape"
         required = "no other dtype or class required, since bytes have no gradient"
-        raise ArgumentError(
-            compose("view", required, repr(dtype if type is None else type), hint=hint)
-        )
+        came = repr(dtype if type is None else type)
+        raise ArgumentError(compose("view", required, came, hint=hint))
 
-
-# -- memory ----------------------------------------------------------------------------------------
-def _refusing(name: str, hint: str) -> Any:
-    """Return the method that says what to write instead."""
-
-    def method(self: Any, *args: Any, **settings: Any) -> NoReturn:
-        required = "a method that keeps shape, bytes and memory of a tensor required"
-        raise ArgumentError(compose(name, required, "one that does not", ("x", self), hint=hint))
-
-    method.__name__ = method.__qualname__ = name
-    method.__doc__ = f"Raise: {hint}."
-    return method
-
-
-def _of_array(name: str) -> Any:
-    """Return the method of the array itself, which a tensor with a graph does not give away."""
-
-    def method(self: Any, *args: Any, **settings: Any) -> Any:
-        return getattr(self.numpy(), name)(*args, **settings)
-
-    method.__name__ = method.__qualname__ = name
-    method.__doc__ = f"Do ``ndarray.{name}`` with the array; raise if the tensor requires grad."
-    return method
-
-
-class MemoryMethods:
-    """What is about the memory of an array."""
-
-    __slots__ = ()
-
+    # -- memory ------------------------------------------------------------------------------------
     tobytes, tofile = _of_array("tobytes"), _of_array("tofile")
     dump, dumps = _of_array("dump"), _of_array("dumps")
     byteswap = _refusing("byteswap", "convert the array before it becomes a tensor")
@@ -368,13 +329,7 @@ class MemoryMethods:
             compose("shape", required, f"an assignment of {lengths!r}", ("x", self))
         )
 
-
-# -- operators -------------------------------------------------------------------------------------
-class OperatorMethods:
-    """Operators that mean something else, or nothing, to other tensors."""
-
-    __slots__ = ()
-
+    # -- operators that mean something else, or nothing, to other tensors --------------------------
     __getitem__, __setitem__ = indexing.numpy_getitem, indexing.numpy_setitem
 
     def __contains__(self: Any, value: Any) -> bool:
@@ -394,9 +349,7 @@ class OperatorMethods:
     @property
     def imag(self: Any) -> Any:
         """The imaginary part, a view; zeros for a real tensor."""
-        if self.dtype.is_complex:
-            return complex_numbers.imag(self)
-        return creation.zeros_like(self)
+        return computing.imag(self)
 
     def __str__(self: Any) -> str:
         return str(values_of(self))

@@ -12,7 +12,7 @@ import inspect
 import itertools
 import operator
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from numbers import Number
 from typing import Any, NoReturn
 
@@ -48,7 +48,7 @@ from pullback.numpy_protocol.arguments import (
     tensors_in,
     values_of,
 )
-from pullback.numpy_protocol.renamings import renamed
+from pullback.numpy_protocol.renamings import parameters_of, renamed
 from pullback.numpy_protocol.table import ARRAYS_LIKE, NO_COUNTERPART, OF_VALUES, REDUCING
 from pullback.ops.declare import NUMPY, by_sample, detach_results
 from pullback.ops.functions.data_types import astype
@@ -257,13 +257,13 @@ class _Call:
         own = inspect.signature(counterpart).parameters
         self.open_ended = any(p.kind is p.VAR_KEYWORD for p in own.values())
         self.accepts = frozenset(own)
-        parameters = _parameters(function, counterpart)
-        self.names = [
-            p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
-        ]
+        parameters = [*(parameters_of(function) or own).values()]
+        self.names = _by_position(parameters)
         self.defaults = {p.name: p.default for p in parameters}
         self.variadic = any(p.kind is p.VAR_POSITIONAL for p in parameters)
-        self.alike = _alike(self.names, counterpart)
+        pairs = zip(self.names, _by_position(own.values()), strict=False)
+        same = itertools.takewhile(lambda pair: pair[0] == pair[1] not in ("dtype", "out"), pairs)
+        self.alike = len(list(same))  # arguments by position mean the same to both
 
     def __call__(self, like: Any, args: tuple[Any, ...], settings: dict[str, Any]) -> Any:
         try:
@@ -325,27 +325,14 @@ class _Call:
         return self.function(*values_of(args), **values_of(passed), out=out)
 
 
-def _alike(names: Sequence[str], counterpart: Callable[..., Any]) -> int:
-    """Return how many arguments by position mean the same to a function and its counterpart."""
-    parameters = inspect.signature(counterpart).parameters.values()
-    own = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    pairs = zip(names, own, strict=False)
-    same = itertools.takewhile(lambda pair: pair[0] == pair[1] not in ("dtype", "out"), pairs)
-    return len(list(same))
+def _by_position(parameters: Iterable[inspect.Parameter]) -> list[str]:
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return [p.name for p in parameters if p.kind in kinds]
 
 
 def _is_layout(name: str, value: Any) -> bool:
     """Return whether an argument changes no value; the order of a sort names fields, and does."""
     return name in _IGNORED and (name != "order" or value in ("C", "F", "A", "K"))
-
-
-def _parameters(function: Any, counterpart: Callable[..., Any]) -> list[inspect.Parameter]:
-    """Return a function's parameters; the counterpart's where it does not tell its own."""
-    try:
-        signature = inspect.signature(function)
-    except ValueError:  # compiled functions, before NumPy 2.4
-        signature = inspect.signature(counterpart)
-    return list(signature.parameters.values())
 
 
 def _run_on_values(function: Any, *args: Any, **settings: Any) -> Any:

@@ -29,7 +29,7 @@ from pullback.numpy_protocol.arguments import along, as_tensor, flat, numpy_dtyp
 from pullback.ops.declare import NUMPY
 from pullback.ops.functions.data_types import astype
 
-__all__ = ["renamed", "source_of"]
+__all__ = ["parameters_of", "renamed", "source_of"]
 
 
 _NOT_BY_POSITION = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.KEYWORD_ONLY)
@@ -61,6 +61,14 @@ def renamed(name: str) -> Callable[..., Any]:
     return define_as(head, lines, short, f"np.{name}", ours=ours, together=together, **uses)
 
 
+def parameters_of(function: Any) -> Mapping[str, inspect.Parameter]:
+    """Return the parameters of a function of NumPy's, none where it does not tell them."""
+    try:
+        return inspect.signature(function).parameters
+    except ValueError:  # compiled functions, before NumPy 2.4
+        return {}
+
+
 def _read(item: str) -> _Renaming:
     theirs, _, ours = item.removeprefix("*").partition("=")
     theirs, _, manner = theirs.partition("/")
@@ -71,11 +79,7 @@ def _parameters(
     function: Any, ours: Any, renamings: Sequence[_Renaming]
 ) -> list[inspect.Parameter]:
     """Return NumPy's parameters with its defaults; ours where it tells none."""
-    own = inspect.signature(ours).parameters
-    try:
-        theirs: Mapping[str, inspect.Parameter] = inspect.signature(function).parameters
-    except ValueError:  # compiled functions, before NumPy 2.4
-        theirs = {}
+    own, theirs = inspect.signature(ours).parameters, parameters_of(function)
     result = []
     for renaming in renamings:
         told, other = theirs.get(renaming.theirs), own.get(renaming.ours)

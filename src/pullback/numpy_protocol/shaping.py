@@ -99,9 +99,7 @@ def resize(a: Any, new_shape: Any) -> Any:
 
 
 # -- joining and splitting ----------------------------------------------------------------------
-@adapter("append")
-def append(arr: Any, values: Any, axis: int | None = None) -> Any:
-    return xp.concat(together(arr, values), axis=axis)
+adapter("append")(lambda arr, values, axis=None: xp.concat(together(arr, values), axis=axis))
 
 
 @adapter("block")

@@ -11,29 +11,13 @@ from typing import Any
 
 from pullback.arrays import DTYPES, NUMPY, DType
 from pullback.core.tensor.tensor import FOR_ARRAYS, Tensor
-from pullback.numpy_protocol.methods import (
-    ChoosingMethods,
-    ConvertingMethods,
-    MemoryMethods,
-    OperatorMethods,
-    ReducingMethods,
-    ShapeMethods,
-    run,
-)
+from pullback.numpy_protocol.methods import ArrayMethods, run
 from pullback.numpy_protocol.protocol import is_known_type
 
 __all__ = ["NumPyTensor"]
 
 
-class NumPyTensor(  # type: ignore[misc, override]  # the methods have ndarray's parameters
-    ReducingMethods,
-    ChoosingMethods,
-    ShapeMethods,
-    ConvertingMethods,
-    MemoryMethods,
-    OperatorMethods,
-    Tensor,
-):
+class NumPyTensor(ArrayMethods, Tensor):  # type: ignore[misc, override]  # ndarray's parameters
     """A tensor with ndarray's methods and indexing; results of operations on it are such too.
 
     Transforms make it of NumPy's arrays and Python's numbers. It is a `Tensor` in every other
