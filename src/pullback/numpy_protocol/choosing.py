@@ -220,9 +220,8 @@ def _writing(name: str) -> Callable[[_Write], _Write]:
             target = args[0] if args else settings[first]
             if isinstance(target, Tensor):
                 write(*args, **settings)
-                return
-            needs_untracked(f"np.{name}", target, (args, settings))
-            function(*values_of(args), **values_of(settings))
+            else:
+                run_into_array(f"np.{name}", function, target, args, settings)
 
         return run
 
@@ -273,23 +272,24 @@ def _is_wrapped(tensor: Tensor) -> bool:
     return constant(array) is not array
 
 
-def needs_untracked(name: str, array: Any, values: Any) -> None:
-    """Raise where a tensor with a graph or a tangent would be written into an array."""
-    recorded = STATE.get().grad
-    tracked = [x for x in tensors_in(values) if (recorded and x.requires_grad) or _is_wrapped(x)]
-    if tracked:
-        way = hints.here() or hints.way_out(name.replace("np.", "numpy.", 1))
-        if not way and not name.endswith(".at"):
-            result = "a + t` for `a += t" if name == "np.add" else f"{name}(...)"
-            way = f"write `result = {result}`"
-        recorded_writes = "make the array a tensor, a = pb.asarray(a), whose changes are recorded"
-        raise GraphError(
-            compose(
-                name,
-                "a Tensor to write to required, since a NumPy array cannot hold a graph",
-                "an array, and a tensor that requires grad or has a tangent",
-                ("array", array),
-                ("tensor", tracked[0]),
-                hint=f"{way}, or {recorded_writes}" if way else recorded_writes,
-            )
+def run_into_array(name: str, function: Any, array: Any, args: Any, settings: Any) -> Any:
+    """Let NumPy write into an array of the caller's: neither a graph nor a tangent."""
+    recorded, inputs = STATE.get().grad, tensors_in((args, settings))
+    tracked = [x for x in inputs if (recorded and x.requires_grad) or _is_wrapped(x)]
+    if not tracked:
+        return function(*values_of(args), **values_of(settings))
+    way = hints.here() or hints.way_out(name.replace("np.", "numpy.", 1))
+    if not way and not name.endswith(".at"):
+        result = "a + t` for `a += t" if name == "np.add" else f"{name}(...)"
+        way = f"write `result = {result}`"
+    recorded_writes = "make the array a tensor, a = pb.asarray(a), whose changes are recorded"
+    raise GraphError(
+        compose(
+            name,
+            "a Tensor to write to required, since a NumPy array cannot hold a graph",
+            "an array, and a tensor that requires grad or has a tangent",
+            ("array", array),
+            ("tensor", tracked[0]),
+            hint=f"{way}, or {recorded_writes}" if way else recorded_writes,
         )
+    )

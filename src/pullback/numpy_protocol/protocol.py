@@ -138,7 +138,9 @@ def _call_ufunc(ufunc: Any, method: str, inputs: Any, settings: dict[str, Any]) 
         return NotImplemented
     writes = method == "at" and not isinstance(inputs[0], Tensor)
     if writes or any(isinstance(x, np.ndarray) for x in out):
-        return _into_arrays(name, operator.attrgetter(method)(ufunc), inputs, out, settings)
+        function, array = operator.attrgetter(method)(ufunc), out[0] if out else inputs[0]
+        settings = {**settings, "out": out} if out else settings
+        return choosing.run_into_array(f"np.{name}", function, array, inputs, settings)
     settings = {key: value for key, value in settings.items() if key not in _IGNORED}
     if method not in ("__call__", "outer"):
         return _into_tensors(name, _call_method(ufunc, method, inputs, settings), out)
@@ -182,13 +184,6 @@ def _call_method(ufunc: Any, method: str, inputs: Any, settings: dict[str, Any])
 
 def _cast(x: Any, dtype: Any) -> Any:
     return astype(as_tensor(x), numpy_dtype(dtype), copy=False)
-
-
-def _into_arrays(name: str, function: Any, inputs: Any, out: Any, settings: Any) -> Any:
-    """Let NumPy write into arrays of the caller's: only what is not tracked."""
-    choosing.needs_untracked(f"np.{name}", out[0] if out else inputs[0], (inputs, settings))
-    passed = {**values_of(settings), **({"out": out} if out else {})}
-    return function(*(values_of(x) for x in inputs), **passed)
 
 
 def _into_tensors(name: str, result: Any, out: Any) -> Any:
@@ -321,8 +316,8 @@ class _Call:
         if isinstance(out, Tensor):
             result = self.counterpart(*args, **passed)
             return _into_tensors(self.name.removeprefix("np."), result, out)
-        choosing.needs_untracked(self.name, out, (args, *passed.values()))
-        return self.function(*values_of(args), **values_of(passed), out=out)
+        settings = {**passed, "out": out}
+        return choosing.run_into_array(self.name, self.function, out, args, settings)
 
 
 def _by_position(parameters: Iterable[inspect.Parameter]) -> list[str]:
