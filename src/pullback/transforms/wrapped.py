@@ -100,28 +100,23 @@ class Wrapped:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The lengths of the axes."""
         return tuple(self.value.shape)
 
     @property
     def ndim(self) -> int:
-        """The number of axes."""
         return len(self.shape)
 
     @property
     def size(self) -> int:
-        """The number of elements."""
         return functools.reduce(operator.mul, self.shape, 1)
 
     @property
     def dtype(self) -> DType:
-        """The data type."""
         native = self.value.dtype
         return _BY_CLASS.get(native.__class__) or dtype_of(native)
 
     @property
     def device(self) -> str:
-        """The name of the device."""
         return self.library.device(self)
 
     def _one(self) -> Any:
@@ -145,7 +140,6 @@ class Wrapped:
 
     @property
     def mT(self) -> Any:  # noqa: N802  (the standard's name)
-        """The transpose of matrices."""
         if self.ndim < 2:
             return to_arrays(to_tensor(self).mT)  # raises
         last = self.ndim - 1
@@ -298,33 +292,28 @@ class Space:
 
     # What rules ask for most, without the tensors between.
     def broadcast_to(self, x: Any, shape: Any) -> Any:
-        """Return an array repeated to a larger shape."""
         if isinstance(x, Wrapped) and shape.__class__ is tuple:
             return x.library.run(broadcast_to_p, (x,), {"shape": shape})
         return self.__getattr__("broadcast_to")(x, shape)
 
     def sum(self, x: Any, axis: Any = None, keepdims: bool = False, **others: Any) -> Any:
-        """Return the sum over axes."""
         quick = isinstance(x, Wrapped) and axis.__class__ in (int, tuple) and not others
         if quick and x.dtype in x.library.quick_dtypes:
             return x.library.run(sum_p, (x,), {"axis": axis, "keepdims": keepdims})
         return self.__getattr__("sum")(x, axis=axis, keepdims=keepdims, **others)
 
     def reshape(self, x: Any, shape: Any) -> Any:
-        """Return an array in another shape."""
         if isinstance(x, Wrapped) and shape.__class__ is tuple:
             return x.library.run(reshape_p, (x,), {"shape": shape})
         return self.__getattr__("reshape")(x, shape)
 
     def matmul(self, x: Any, y: Any) -> Any:
-        """Return a product of matrices and vectors."""
         quick = x.__class__ is y.__class__ and isinstance(x, Wrapped) and x.dtype is y.dtype
         if quick and x.dtype in x.library.quick_dtypes:
             return x.library.run(matmul_p, (x, y), {})
         return self.__getattr__("matmul")(x, y)
 
     def matrix_transpose(self, x: Any) -> Any:
-        """Return the transpose of matrices."""
         return x.mT if isinstance(x, Wrapped) else self.__getattr__("matrix_transpose")(x)
 
     def operation(self, op: Primitive) -> Callable[..., Any]:
@@ -366,7 +355,13 @@ class TransformLibrary(WrappingLibrary):
         register(library)
         return library
 
-    run: Callable[..., Any]  # by each kind of library
+    # By each kind of library:
+    run: Callable[..., Any]  # run(op, arrays, settings): the results of an operation
+    step: Callable[..., Any]  # step(user_call): the function that `call_function` gets for it
+    each_part: Callable[..., Any]  # each_part(name, a, *settings), by the library of the parts
+    with_graph_of: Callable[..., Any]  # with_graph_of(before, after): the parts have that graph
+    is_constant: Callable[..., bool]  # is_constant(a): whether it is one part and nothing more
+    closed_over: Callable[..., GraphError]  # of a function of parts that closes over more
 
     def call(self, op: Any, arguments: Any, values: Sequence[Any]) -> Any:
         """Return the result of a user's operation, which is called on what is wrapped."""
@@ -376,25 +371,17 @@ class TransformLibrary(WrappingLibrary):
             return called.on_parts()
         return called.result(call_function(self.step(called), called.tensors, self))
 
-    def step(self, called: UserCall) -> Any:
-        """Return the function that `call_function` gets for a user's call; a subclass has this."""
-        raise NotImplementedError
-
     def parts(self, a: Any) -> tuple[Any, ...]:
-        """Return what is wrapped."""
         return (a.value,)
 
     # -- by the operations -------------------------------------------------------------------------
     def copy(self, a: Any) -> Any:
-        """Return a copy."""
         return self.run(clone_p, [a], {})
 
     def getitem(self, a: Any, index: Any) -> Any:
-        """Return ``a[index]``."""
         return self.run(reader(index), [a], {"index": index})
 
     def assign(self, a: Any, index: Any, value: Any) -> Any:
-        """Return a copy of `a` with `value` at `index`."""
         return self.run(setitem_p, [a, value], {"index": index})
 
     def add_at(self, a: Any, index: Any, value: Any) -> Any:
@@ -407,11 +394,9 @@ class TransformLibrary(WrappingLibrary):
         return a + self.run(index_put_p, [value], {"index": index, "shape": a.shape})
 
     def broadcast_to(self, a: Any, shape: tuple[int, ...]) -> Any:
-        """Return `a` repeated to a larger shape."""
         return self.run(broadcast_to_p, [a], {"shape": tuple(shape)})
 
     def diagonal(self, a: Any, offset: int = 0) -> Any:
-        """Return the diagonals of matrices."""
         return self.run(diagonal_p, [a], {"offset": offset})
 
     def reshape(self, a: Any, shape: tuple[int, ...]) -> tuple[Any, bool]:
@@ -419,18 +404,13 @@ class TransformLibrary(WrappingLibrary):
         return self.run(reshape_p, [a], {"shape": tuple(shape)}), True
 
     # -- by the library of the parts ---------------------------------------------------------------
-    each_part: Callable[..., Any]  # ``each_part(name, a, *settings)``, by each kind of library
-
     def fold(self, a: Any, *settings: Any) -> Any:
-        """Add windows up at the places they come from."""
         return self.each_part("fold", a, *settings)
 
     def windows(self, a: Any, *settings: Any) -> Any:
-        """Return the windows along the last axes."""
         return self.each_part("windows", a, *settings)
 
     def moved(self, a: Any, name: str, target: Any, device: Any = None) -> Any:
-        """Return a copy on another device."""
         return self.each_part("moved", a, name, target, device)
 
     # -- random numbers, dtypes --------------------------------------------------------------------
@@ -445,7 +425,6 @@ class TransformLibrary(WrappingLibrary):
         return outer.draw(draw) if outer is not None else draw(())
 
     def astype(self, a: Any, dtype: DType, copy: bool = False) -> Any:
-        """Return `a` in another dtype."""
         return a if a.dtype is dtype and not copy else to_arrays(TENSOR_XP.astype(box(a), dtype))
 
     def special(self, name: str, *arrays: Any) -> Any:
@@ -462,16 +441,10 @@ class TransformLibrary(WrappingLibrary):
             return after
         return self.with_graph_of(before, after)
 
-    def with_graph_of(self, before: Any, after: Any) -> Any:
-        """Return an array whose parts have the graph of those of another; a subclass has this."""
-        raise NotImplementedError
-
     def is_outer(self, levels: int) -> bool:
-        """Say whether what depends on some levels is from further out."""
         return levels % (1 << self.level) != 0 or not self.level_is_active()
 
     def level_is_active(self) -> bool:
-        """Say whether a transform of this library is running: not on its parts, nor done."""
         return self in map(_LIBRARY, WRAPPING.get())
 
     def is_beside_parts(self) -> bool:
@@ -491,14 +464,6 @@ class TransformLibrary(WrappingLibrary):
         """Raise where arrays, in a function of parts, are no constants: they are not its own."""
         if any(self.has(a) and not self.is_constant(a) for a in arrays):
             raise self.closed_over()
-
-    def is_constant(self, a: Any) -> bool:
-        """Say whether an array is one part and nothing more; a subclass has this."""
-        raise NotImplementedError
-
-    def closed_over(self) -> GraphError:
-        """Return the error of a function of parts that closes over more; a subclass has this."""
-        raise NotImplementedError
 
 
 def _returned(tensor: Tensor) -> GraphError:
