@@ -86,23 +86,12 @@ def has_graph(values: Iterable[Any]) -> bool:
 
 
 class Running(NamedTuple):
-    """A transform that is running on wrapped arrays.
-
-    Attributes
-    ----------
-    library : WrappingLibrary
-    size : int
-        How many samples a batch has; 0 in forward mode.
-    randomness : str
-        How numbers are drawn for the samples of a batch.
-    user_ops : list
-        The users' operations that were called in it.
-    """
+    """A transform that is running on wrapped arrays."""
 
     library: WrappingLibrary
-    size: int
-    randomness: str
-    user_ops: list[Any]
+    size: int  # how many samples a batch has; 0 in forward mode
+    randomness: str  # how numbers are drawn for the samples of a batch
+    user_ops: list[Any]  # the users' operations that were called in it
 
 
 # Forward modes and batches that are running, the innermost last: what is differentiated inside of

@@ -78,15 +78,7 @@ class Input(NamedTuple):
 class Arguments:
     """The arguments of one call of `fun`, and those among them to differentiate with respect to.
 
-    Parameters
-    ----------
-    api : str
-        The transform, which errors name.
-    fun : callable
-        What is called; its signature gives names their positions.
-    argnum : int, str or sequence of those
-    args, kwargs : tuple, dict
-        The arguments of the call.
+    Errors name the transform `api`; the signature of `fun` gives names their positions.
     """
 
     def __init__(
@@ -333,19 +325,7 @@ _DEFAULTS = {
 
 
 class Transformed:
-    """What a transform makes of a function: pickled and copied as the call that made it.
-
-    A subclass has `__call__`.
-
-    Parameters
-    ----------
-    transform : callable
-        What the user called; errors name it.
-    fun : callable
-        Its function.
-    **settings : any
-        Its other arguments.
-    """
+    """What a transform makes of a function: pickled and copied as the call that made it."""
 
     def __init__(self, transform: Callable[..., Any], fun: Function, **settings: Any) -> None:
         api = transform.__name__

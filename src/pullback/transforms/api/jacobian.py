@@ -190,12 +190,7 @@ def _recorded(arguments: Arguments, has_aux: bool, by_size: bool) -> tuple[Any, 
 def blocks_of(recording: Recording, by_size: bool = True) -> list[list[Tensor]]:
     """Return for each leaf of a recorded result its derivatives by each input.
 
-    Parameters
-    ----------
-    recording : Recording
-        It stays usable.
-    by_size : bool
-        Whether vectors may be pushed forward where the inputs have far fewer elements.
+    By size: vectors may be pushed forward where the inputs have far fewer elements.
     """
     check_differentiable(recording.arguments, recording.outs, recording.structure)
     outs = [as_tensor(x) for x in recording.outs if is_differentiable(x)]

@@ -149,14 +149,7 @@ def run_forward(
     vectors: Sequence[Tensor | None],
     has_aux: bool = False,
 ) -> ForwardResult:
-    """Run a function in forward mode.
-
-    Parameters
-    ----------
-    arguments : Arguments
-    sources, vectors : sequence
-        The leaves of the arguments as tensors, and the direction.
-    """
+    """Run a function in forward mode: its arguments' leaves as tensors, along vectors."""
     library = TangentLibrary.at_level(new_level([*sources, *vectors]))
     standing = [
         None if s is None else _changing(library, s, v)

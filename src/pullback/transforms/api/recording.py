@@ -49,25 +49,11 @@ __all__ = [
 
 
 class Recording:
-    """A call that was recorded.
-
-    Attributes
-    ----------
-    out, aux : any
-        What the function returned, tensors with their graph.
-    outs, structure : list, Structure or None
-        The leaves of `out`, and the containers that they stand in.
-    inputs : list of Input
-        The leaves of the arguments that have a derivative.
-    leaves : list of Tensor
-        What gradients are computed of: those that stand for the inputs.
-    level : int
-    keeps : bool
-        Whether the result stays part of the graph.
-    """
+    """A call that was recorded: what it returned with its graph, and what gradients are of."""
 
     def __init__(self, arguments: Arguments, has_aux: bool = False) -> None:
         self.arguments, self.level = arguments, new_level()
+        # The leaves of the arguments; those that have a derivative, and what stands for them.
         self._slots = arguments.inputs(self.level)
         self.inputs, self.leaves, tensors = [], [], []
         for slot in self._slots:
@@ -81,6 +67,7 @@ class Recording:
         self.outs, self.structure = flatten(self.out)
         self._auxiliary, self._aux_structure = flatten(self.aux) if has_aux else ([], None)
         results = (*self.outs, *self._auxiliary)
+        # Whether the result stays part of the graph.
         self.keeps = recorded and depends_on_outer_level(self.level, results)
 
     def value(self) -> Any:
@@ -113,13 +100,9 @@ class Recording:
     ) -> list[Tensor]:
         """Return the gradient of each input, in the graph where the result or a seed is.
 
-        Parameters
-        ----------
-        roots, seeds : sequence of Tensor
-            Parts of the result and their gradients, which have a leading axis of length `rows`
-            where that is given; so have the results then. Without seeds the gradients of scalars.
-        retain : bool
-            Whether there will be another call.
+        Of parts of the result and their gradients; without seeds, of scalars. Where `rows` is
+        given, the seeds have a leading axis of that length, and so have the results. There may be
+        another call if the graph is retained.
         """
         recorded = self.keeps_with(seeds or ())
         pairs = [pair for pair in zip(roots, seeds or roots, strict=True) if pair[0].requires_grad]

@@ -286,24 +286,13 @@ def _apart(results: Sequence[Tensor], given: Sequence[Any]) -> list[Tensor]:
 
 # -- mapped axes -----------------------------------------------------------------------------------
 class _Mapped:
-    """The arguments of a call, and which axis of each is that of the samples.
-
-    Attributes
-    ----------
-    leaves, structure : list, Structure
-        What is no container among all arguments, positional ones first, and the containers.
-    axes : list of int or None
-        The axis of each leaf, counted from the front; None for what all samples share.
-    arrays, tensors : list
-        The leaves that are tensors or arrays, and those that are tensors.
-    size : int
-        The number of samples.
-    """
+    """The arguments of a call, and which axis of each is that of the samples."""
 
     def __init__(self, in_axes: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self.leaves, structure = flatten((args, kwargs))
         assert structure is not None
         self.structure = structure
+        # The axis of each leaf, counted from the front; None for what all samples share.
         self.axes = axes = self._of_positional(in_axes, len(args))
         named = len(axes)  # these have the axis 0 if they are arrays
         self.arrays, self.tensors, self.size = [], [], -1
@@ -384,13 +373,7 @@ def _items(structure: Structure | None) -> Iterator[tuple[Any, Structure | None]
 def _axes(
     setting: str, path: str, axes: Any, leaves: Sequence[Any], structure: Structure | None
 ) -> list[int | None]:
-    """Return the axis of each leaf, from one axis for all or a container of them.
-
-    Raises
-    ------
-    ArgumentError, ArgumentTypeError
-        If `axes` is no axis and no container of the leaves' form.
-    """
+    """Return the axis of each leaf, from one axis for all or a container of them."""
     if axes is None or _is_axis(axes):
         return [axes] * (1 if structure is None else structure.size)
     given = children(axes)

@@ -70,20 +70,9 @@ def elementwise_of(
 
 
 class BatchedCall:
-    """One call of an operation on what batches hold.
+    """One call of an operation on what batches hold: tensors or arrays, and Python's numbers.
 
-    Parameters
-    ----------
-    xp : module
-        The namespace of the inputs.
-    op : Primitive
-    tensors : sequence
-        Its inputs: tensors or arrays, and Python's numbers.
-    batched : sequence of bool
-        Whether the first axis of each is that of the samples.
-    settings : dict
-    size : int
-        The number of samples.
+    `batched` says of each whether its first axis is that of the samples, `size` how many there are.
     """
 
     __slots__ = ("batched", "op", "settings", "size", "tensors", "xp")

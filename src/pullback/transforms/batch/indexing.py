@@ -43,21 +43,11 @@ def sample_of(library: Any, setting: Any, i: int) -> Any:
 
 # -- where the axes go -----------------------------------------------------------------------------
 class _Index(NamedTuple):
-    """An index of parts, and how the axes of what it reads follow.
-
-    Attributes
-    ----------
-    items : tuple
-        The index.
-    order : tuple of int or None
-        The axes of what it reads in the order: samples, then those of one sample. None: as it is.
-    place : tuple of int
-        The shape of what one sample reads.
-    """
+    """An index of parts, and how the axes of what it reads follow."""
 
     items: tuple[Any, ...]
-    order: tuple[int, ...] | None
-    place: tuple[int, ...]
+    order: tuple[int, ...] | None  # those axes in the order: samples, one sample's; None: as is
+    place: tuple[int, ...]  # the shape of what one sample reads
 
 
 def _index(library: Any, index: Any, shape: tuple[int, ...], size: int, batched: bool) -> _Index:

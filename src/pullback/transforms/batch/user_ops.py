@@ -64,28 +64,15 @@ def each(
 
 # -- what was recorded of the samples --------------------------------------------------------------
 class _Parts(NamedTuple):
-    """What a function computed of what batches hold.
+    """What a function computed of what batches hold."""
 
-    Attributes
-    ----------
-    places, outs : list of list of Tensor
-        For each sample, or once for all of them, what stood for the arguments, and the results.
-    size : int
-        The number of samples; 0 where all have the same.
-    kept : bool
-        Whether the results stay part of a graph of what batches hold.
-    level : int
-        Of what stood for the arguments.
-    together : bool
-        Whether all samples were computed at once.
-    """
-
+    # For each sample, or once for all of them: what stood for the arguments, and the results.
     places: list[list[Any]]
     outs: list[list[Tensor]]
-    size: int
-    kept: bool
-    level: int
-    together: bool = False
+    size: int  # the number of samples; 0 where all have the same
+    kept: bool  # whether the results stay part of a graph of what batches hold
+    level: int  # of what stood for the arguments
+    together: bool = False  # whether all samples were computed at once
 
     def joined(self, library: Any, name: str) -> list[Tensor]:
         """Return the results of all samples."""
@@ -141,26 +128,13 @@ def _seed(value: Tensor, level: int | None) -> Tensor:
 
 
 class _Inputs(NamedTuple):
-    """What a function is called with for all samples: what batches hold.
+    """What a function is called with for all samples: what batches hold."""
 
-    Attributes
-    ----------
-    info : VmapInfo
-        How many samples there are, 0 where all have the same, and how they draw numbers.
-    values : list of Tensor
-    batched : list of bool
-        Whether each has an axis of samples, the first.
-    tracked : list of bool
-        Whether each has a derivative beside that of what is wrapped: the call is recorded by it.
-    level : int
-        Of what stands for those.
-    """
-
-    info: VmapInfo
+    info: VmapInfo  # how many samples there are, 0 where all have the same, and how they draw
     values: list[Tensor]
-    batched: list[bool]
-    tracked: list[bool]
-    level: int
+    batched: list[bool]  # whether each has an axis of samples, the first
+    tracked: list[bool]  # whether it has a derivative beside that of what is wrapped: recorded
+    level: int  # of what stands for those
 
     def run(self, function: Callable[..., Any], *args: Any) -> Any:
         """Call a function, recorded where a value is tracked."""
@@ -177,12 +151,7 @@ class _Inputs(NamedTuple):
 
 
 class _Step(ABC):
-    """What is called of the samples: a function of tensors, which batches are handed to whole.
-
-    Attributes
-    ----------
-    name : str
-    """
+    """What is called of the samples: a function of tensors, which batches are handed to whole."""
 
     name: str
 

@@ -46,12 +46,7 @@ Vectors = Sequence[Tensor | None]
 class Pushforward:
     """The derivative of recorded results by some tensors: a linear function of vectors.
 
-    Parameters
-    ----------
-    outs : sequence of Tensor
-        The results; those that do not require grad have no derivative.
-    places : sequence of Tensor
-        What to differentiate by.
+    That of results which do not require grad is zero.
     """
 
     def __init__(self, outs: Sequence[Tensor], places: Sequence[Tensor]) -> None:
@@ -102,16 +97,9 @@ def pushed(
 ) -> list[tuple[Tensor, Tensor | None]]:
     """Return each result of a function, with its derivative along the vectors `along`.
 
-    Parameters
-    ----------
-    function : callable
-        From tensors and other objects to a sequence of tensors.
-    tensors, along : sequence
-        The arguments, and for each a vector, or None where it does not change. What requires
-        grad among them stays in the graph, if gradients are recorded.
-    by_rows : str, optional
-        A backward that cannot be recorded is transposed element by element, and errors call the
-        function that.
+    A vector is None where an argument does not change. What requires grad among all of them stays
+    in the graph, if gradients are recorded. A backward that cannot be recorded is transposed
+    element by element, where `by_rows` says what errors call the function.
     """
     kept, level = has_graph((*tensors, *along)), new_level()
     return run_recorded(level, _pushed, level, function, tensors, along, kept, by_rows)  # type: ignore[no-any-return]

@@ -56,17 +56,8 @@ def derived(
 ) -> Pairs | None:
     """Return the results of an operation, each with its tangent, None for one that is zero.
 
-    None where no rule gives a tangent, but the transpose of a backward pass.
-
-    Parameters
-    ----------
-    xp : module
-        The namespace of the inputs: of tensors, or of the default library's arrays.
-    op : Primitive
-    values, along : sequence
-        Its inputs, and the vectors that they change by, None for one that stays.
-    settings : dict
-        All settings of the operation.
+    None where no rule gives a tangent, but the transpose of a backward pass. `along` has the vector
+    that each input changes by, None for one that stays; `xp` is the namespace of all of them.
     """
     masks = (
         () if op.variadic else op.nondifferentiable_inputs
