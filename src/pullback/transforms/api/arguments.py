@@ -313,15 +313,6 @@ def _no_derivative(api: str, name: str, given: Any) -> Exception:
 
 # -- transformed -----------------------------------------------------------------------------------
 Function = Callable[..., Any]
-# A mode and a chunk_size are None then.
-_DEFAULTS = {
-    "argnum": 0,
-    "has_aux": False,
-    "in_axes": 0,
-    "out_axes": 0,
-    "randomness": "error",
-    "check": True,
-}
 
 
 class Transformed:
@@ -334,7 +325,8 @@ class Transformed:
         self.__name__ = self.__qualname__ = api  # where the function has no name
         functools.update_wrapper(self, fun)
         self._transform, self._fun, self._settings = transform, fun, settings
-        self._api = api
+        self._api, self._argnum = api, settings.get("argnum", 0)
+        self._has_aux = settings.get("has_aux", False)
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """Compute the transform at these arguments."""
@@ -349,10 +341,11 @@ class Transformed:
 
     def __repr__(self) -> str:
         shown = repr(self._fun) if isinstance(self._fun, Transformed) else name_of(self._fun)
+        parameters = inspect.signature(self._transform).parameters
         settings = (
             f", {name}={value!r}"
             for name, value in self._settings.items()
-            if value != _DEFAULTS.get(name)
+            if value != parameters[name].default
         )
         return f"{self._api}({shown}{''.join(settings)})"
 

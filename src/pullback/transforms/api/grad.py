@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from pullback.ops.functions.creation import ones_like
@@ -125,12 +124,6 @@ def elementwise_grad(
 
 class Gradient(Transformed):
     """The gradient of a function, by the name of any transform that needs it."""
-
-    def __init__(
-        self, transform: Callable[..., Any], fun: Function, argnum: Argnum, **has_aux: bool
-    ) -> None:
-        super().__init__(transform, fun, argnum=argnum, **has_aux)
-        self._argnum, self._has_aux = argnum, has_aux.get("has_aux", False)
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """Return the gradient, with the value and the second object where they are wanted."""

@@ -160,10 +160,8 @@ class Jacobian(Transformed):
 
     def __init__(self, transform: Callable[..., Any], fun: Function, **settings: Any) -> None:
         super().__init__(transform, fun, **settings)
-        self._argnum, self._has_aux = settings["argnum"], settings["has_aux"]
-        self._mode = settings.get("mode")
-        if transform in (jacrev, jacfwd):
-            self._mode = "reverse" if transform is jacrev else "forward"
+        modes = {jacrev: "reverse", jacfwd: "forward"}
+        self._mode = modes.get(transform, settings.get("mode"))
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """Return the Jacobian, with the second object where there is one."""
@@ -431,7 +429,8 @@ def hessian(
     array([[6., 4.],
            [4., 0.]])
     """
-    return Hessian(hessian, fun, argnum_of("hessian", argnum, argnums), has_aux)
+    argnum = argnum_of("hessian", argnum, argnums)
+    return Hessian(hessian, fun, argnum=argnum, has_aux=has_aux)
 
 
 def hvp(fun: Function, argnum: Argnum = 0, *, argnums: Argnum | None = None) -> Function:
@@ -472,7 +471,7 @@ def hvp(fun: Function, argnum: Argnum = 0, *, argnums: Argnum | None = None) -> 
     >>> hvp(lambda x: x[0] ** 2 * x[1])(np.array([2.0, 3.0]), np.array([1.0, 10.0]))
     array([46.,  4.])
     """
-    return HessianProduct(hvp, fun, argnum_of("hvp", argnum, argnums))
+    return HessianProduct(hvp, fun, argnum=argnum_of("hvp", argnum, argnums))
 
 
 def vhp(fun: Function, argnum: Argnum = 0, *, argnums: Argnum | None = None) -> Function:
@@ -488,7 +487,7 @@ def vhp(fun: Function, argnum: Argnum = 0, *, argnums: Argnum | None = None) -> 
     >>> vhp(lambda x: x[0] ** 2 * x[1])(np.array([2.0, 3.0]), np.array([1.0, 10.0]))
     array([46.,  4.])
     """
-    return HessianProduct(vhp, fun, argnum_of("vhp", argnum, argnums))
+    return HessianProduct(vhp, fun, argnum=argnum_of("vhp", argnum, argnums))
 
 
 hessian_vector_product = hvp
@@ -497,12 +496,10 @@ hessian_vector_product = hvp
 class Hessian(Transformed):
     """The Hessian of a function."""
 
-    def __init__(
-        self, transform: Callable[..., Any], fun: Function, argnum: Argnum, has_aux: bool
-    ) -> None:
-        super().__init__(transform, fun, argnum=argnum, has_aux=has_aux)
-        first = Jacobian(transform, fun, argnum=argnum, has_aux=has_aux)
-        self._second = Jacobian(transform, first, argnum=argnum, has_aux=has_aux)
+    def __init__(self, transform: Callable[..., Any], fun: Function, **settings: Any) -> None:
+        super().__init__(transform, fun, **settings)
+        first = Jacobian(transform, fun, **settings)
+        self._second = Jacobian(transform, first, **settings)
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """Return the Hessian, with the second object where there is one."""
@@ -511,10 +508,6 @@ class Hessian(Transformed):
 
 class HessianProduct(Transformed):
     """The product of a Hessian and a vector, from the side that the transform's name says."""
-
-    def __init__(self, transform: Callable[..., Any], fun: Function, argnum: Argnum) -> None:
-        super().__init__(transform, fun, argnum=argnum)
-        self._argnum = argnum
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """Return the product; the last argument is the vector."""

@@ -106,7 +106,8 @@ def vmap(
         raise ArgumentError(compose("vmap", required, repr(randomness)))
     if chunk_size is not None:
         _check_chunk(chunk_size)
-    return Vmapped(fun, in_axes, out_axes, chunk_size, randomness)
+    settings = {"chunk_size": chunk_size, "randomness": randomness}
+    return Vmapped(vmap, fun, in_axes=in_axes, out_axes=out_axes, **settings)
 
 
 def _either(which: str, axes: Any, dims: Any) -> Any:
@@ -130,26 +131,13 @@ def _check_chunk(chunk_size: Any) -> None:
 class Vmapped(Transformed):
     """A function of many samples."""
 
-    def __init__(
-        self, fun: Function, in_axes: Any, out_axes: Any, chunk_size: int | None, randomness: str
-    ) -> None:
-        super().__init__(
-            vmap,
-            fun,
-            in_axes=in_axes,
-            out_axes=out_axes,
-            chunk_size=chunk_size,
-            randomness=randomness,
-        )
-        self._in_axes, self._out_axes = in_axes, out_axes
-        self._chunk, self._randomness = chunk_size, randomness
-
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """Compute the function for all samples."""
-        mapped = _Mapped(self._in_axes, args, kwargs)
+        mapped = _Mapped(self._settings["in_axes"], args, kwargs)
         library = BatchLibrary.at_level(new_level(mapped.tensors))
         samples, size = mapped.samples(), mapped.size
-        step = size if self._chunk is None else int(self._chunk)
+        chunk_size = self._settings["chunk_size"]
+        step = size if chunk_size is None else int(chunk_size)
         outs: list[list[Any]] = []
         for start, draws in zip(range(0, size, step), self._draws(), strict=False):
             part = samples
@@ -165,7 +153,7 @@ class Vmapped(Transformed):
     def _draws(self) -> Iterator[AbstractContextManager[Any]]:
         """Yield what the random draws of each chunk happen in."""
         drawn: Drawn = {}
-        if self._randomness == "same" and self._chunk is not None:
+        if self._settings["randomness"] == "same" and self._settings["chunk_size"] is not None:
             yield watched(drawn)
             while True:
                 yield replayed(drawn)
@@ -182,7 +170,7 @@ class Vmapped(Transformed):
         ]
         args, kwargs = unflatten(mapped.structure, standing)
         function = functools.partial(self._fun, *args, **kwargs)
-        result = run_wrapped(library, function, size, self._randomness, mapped.tensors)
+        result = run_wrapped(library, function, size, self._settings["randomness"], mapped.tensors)
         results, structure = flatten(result)
         if not [x for x in results if x is not None]:
             required = f"a result of {name_of(self._fun)} required"
@@ -217,7 +205,7 @@ class Vmapped(Transformed):
 
     def _result_axes(self, leaves: Sequence[Any], structure: Structure | None) -> list[Any]:
         name = f"the result of {name_of(self._fun)}"
-        return _axes("out_axes", name, self._out_axes, leaves, structure)
+        return _axes("out_axes", name, self._settings["out_axes"], leaves, structure)
 
     def _joined(self, outs: Sequence[Sequence[Any]], structure: Structure | None) -> list[Any]:
         """Return the results of chunks as one; what is the same for all samples is for chunks."""
