@@ -152,50 +152,42 @@ class Wrapped:
         return self.library.getitem(self, index)
 
 
-def _operator(function: Callable[..., Any], reflected: bool) -> Callable[..., Any]:
+def _is_quick(arrays: Sequence[Any]) -> bool:
+    """Return whether nothing is to be brought to one dtype: of arrays of a class, and numbers."""
+    cls: Any = None
+    for a in arrays:
+        if a.__class__ is int or a.__class__ is float:
+            continue
+        if cls is None and isinstance(a, Wrapped):
+            cls, dtype = a.__class__, a.dtype
+            if dtype not in a.library.quick_dtypes:
+                return False
+        elif a.__class__ is not cls or a.dtype is not dtype:
+            return False
+    return cls is not None
+
+
+def _operator(name: str, reflected: bool) -> Callable[..., Any]:
+    """Return an operator: the operation itself where it is quick, else that of tensors."""
+    function, op = getattr(operator, name), _OPERATIONS.get(name)
+
     def method(self: Wrapped, *others: Any) -> Any:
-        for other in others:
-            if other.__class__ is self.__class__ or other.__class__ in _SINGLE:
-                continue
-            if isinstance(other, Wrapped) and other.library.level > self.library.level:
-                return NotImplemented
-        operands = [to_tensor(a) if is_array(a) else a for a in (self, *others)]
-        return to_arrays(function(*(reversed(operands) if reflected else operands)))
+        operands = (*others, self) if reflected else (self, *others)
+        if op is not None and _is_quick(operands):
+            return self.library.run(op, operands, {})
+        if any(isinstance(a, Wrapped) and a.library.level > self.library.level for a in others):
+            return NotImplemented
+        return to_arrays(function(*[to_tensor(a) if is_array(a) else a for a in operands]))
 
     return method
 
 
+_OPERATIONS = {"add": add_p, "sub": sub_p, "mul": mul_p, "truediv": div_p, "neg": neg_p}
 for _name in [*_BINARY.split(), *_UNARY.split()]:
-    _function, _bare_name = getattr(operator, _name), _name.strip("_")
-    setattr(Wrapped, f"__{_bare_name}__", _operator(_function, False))
+    _bare_name = _name.strip("_")
+    setattr(Wrapped, f"__{_bare_name}__", _operator(_name, False))
     if _name in _BINARY and _name not in ("lt", "le", "gt", "ge", "eq", "ne"):
-        setattr(Wrapped, f"__r{_bare_name}__", _operator(_function, True))
-
-
-def _direct(op: Primitive, general: Callable[..., Any], reflected: bool) -> Callable[..., Any]:
-    """Return an operator that skips the tensors where nothing is to be brought to one dtype."""
-
-    def method(self: Wrapped, *others: Any) -> Any:
-        dtype = self.dtype
-        for other in others:
-            kind = other.__class__
-            if kind is self.__class__:
-                if other.dtype is not dtype:
-                    return general(self, *others)
-            elif kind is not int and kind is not float:
-                return general(self, *others)
-        if dtype not in self.library.quick_dtypes:
-            return general(self, *others)
-        return self.library.run(op, (*others, self) if reflected else (self, *others), {})
-
-    return method
-
-
-_DIRECT = (("add", add_p), ("sub", sub_p), ("mul", mul_p), ("truediv", div_p), ("neg", neg_p))
-for _name, _op in _DIRECT:
-    for _label in (f"__{_name}__", f"__r{_name}__"):
-        if _general := getattr(Wrapped, _label, None):
-            setattr(Wrapped, _label, _direct(_op, _general, _label.startswith("__r")))
+        setattr(Wrapped, f"__r{_bare_name}__", _operator(_name, True))
 
 
 # -- tensors around arrays, and back ---------------------------------------------------------------
@@ -297,8 +289,7 @@ class Space:
         return self.__getattr__("broadcast_to")(x, shape)
 
     def sum(self, x: Any, axis: Any = None, keepdims: bool = False, **others: Any) -> Any:
-        quick = isinstance(x, Wrapped) and axis.__class__ in (int, tuple) and not others
-        if quick and x.dtype in x.library.quick_dtypes:
+        if axis.__class__ in (int, tuple) and not others and _is_quick((x,)):
             return x.library.run(sum_p, (x,), {"axis": axis, "keepdims": keepdims})
         return self.__getattr__("sum")(x, axis=axis, keepdims=keepdims, **others)
 
@@ -308,8 +299,7 @@ class Space:
         return self.__getattr__("reshape")(x, shape)
 
     def matmul(self, x: Any, y: Any) -> Any:
-        quick = x.__class__ is y.__class__ and isinstance(x, Wrapped) and x.dtype is y.dtype
-        if quick and x.dtype in x.library.quick_dtypes:
+        if x.__class__ is y.__class__ and _is_quick((x, y)):
             return x.library.run(matmul_p, (x, y), {})
         return self.__getattr__("matmul")(x, y)
 

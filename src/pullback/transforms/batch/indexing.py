@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from pullback.arrays import NUMPY, is_array, library_of
 from pullback.core.tensor.tensor import Tensor
 from pullback.ops.primitives.indexing import is_basic, reader
-from pullback.transforms.batch.batched_call import BatchedCall
+from pullback.transforms.batch.batched_call import BatchedCall, with_ones
 from pullback.transforms.wrapped import is_numbers, results_in
 
 __all__ = ["INDEXING", "sample_of", "size_of"]
@@ -156,8 +156,8 @@ def _numbers(like: Any, size: int, count: int) -> Any:
 
 
 # -- the operations --------------------------------------------------------------------------------
-def _read(library: Any, call: BatchedCall) -> Any:
-    (x,), index = call.tensors, call.settings["index"]
+def _read(call: BatchedCall) -> Any:
+    (x,), index, library = call.tensors, call.settings["index"], call.library
     batched = call.batched[0]
     if batched and is_basic(index):
         items = index if isinstance(index, tuple) else (index,)
@@ -175,9 +175,9 @@ def _has_masks(library: Any, index: Any) -> bool:
     return any(library.has(i) and i.batched and i.dtype.kind == "b" for i in items)
 
 
-def _put(library: Any, call: BatchedCall) -> Any:
+def _put(call: BatchedCall) -> Any:
     """Add at an index of zeros: the transpose of reading."""
-    index, shape = call.settings["index"], call.settings["shape"]
+    index, shape, library = call.settings["index"], call.settings["shape"], call.library
     if _has_masks(library, index):
         return NotImplemented
     result = _index(library, index, shape, call.size, True)
@@ -187,15 +187,13 @@ def _put(library: Any, call: BatchedCall) -> Any:
 
 
 def _turned_back(xp: Any, x: Any, order: tuple[int, ...] | None) -> Any:
-    return x if order is None else xp.permute_dims(x, _inverse(order))
+    if order is None:
+        return x
+    return xp.permute_dims(x, tuple(sorted(range(len(order)), key=order.__getitem__)))
 
 
-def _inverse(order: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(sorted(range(len(order)), key=order.__getitem__))
-
-
-def _write(library: Any, call: BatchedCall) -> Any:
-    index = call.settings["index"]
+def _write(call: BatchedCall) -> Any:
+    index, library = call.settings["index"], call.library
     x, value = call.whole()[0], call.tensors[1]
     if _has_masks(library, index):
         return _write_masked(call, x, index) if library.has(index) else NotImplemented
@@ -211,7 +209,7 @@ def _at_place(call: BatchedCall, value: Any, found: _Index) -> Any:
     own, extra = call.batched[1], len(value.shape) - call.batched[1] - len(found.place)
     if extra > 0:  # leading axes of length 1, which NumPy drops
         value = value.reshape((*value.shape[:own], *value.shape[own + extra :]))
-    value = call.with_leading_ones(value, own, len(found.place))
+    value = with_ones(value, len(found.place)) if own else value
     if found.order is None:
         return value
     value = call.xp.broadcast_to(value, (call.size, *found.place))
@@ -230,7 +228,7 @@ def _write_masked(call: BatchedCall, x: Any, mask: Any) -> Any:
     return call.xp.where(where, value, x)
 
 
-INDEXING: dict[str, Callable[[Any, BatchedCall], Any]] = {
+INDEXING: dict[str, Callable[[BatchedCall], Any]] = {
     "getitem": _read,
     "index_put": _put,
     "setitem": _write,

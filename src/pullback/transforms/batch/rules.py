@@ -17,25 +17,13 @@ from pullback.core.function.primitive import Primitive
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ShapeError
 from pullback.ops.axes import normalize_axes, normalize_axis
-from pullback.transforms.batch.batched_call import BatchedCall, aligned, refused
+from pullback.transforms.batch.batched_call import BatchedCall, aligned, refused, with_ones
 from pullback.transforms.batch.indexing import INDEXING, sample_of, size_of
 from pullback.transforms.wrapped import is_numbers, results_in, results_of, to_tensor
 
 __all__ = ["batched_results", "stacked"]
 
 _Rule = Callable[[BatchedCall], Any]
-# By what operations declare as `batch`.
-RULES: dict[str, _Rule] = {}
-
-
-def _rule(batch: str) -> Callable[[_Rule], _Rule]:
-    """Register a rule by what operations that it is for declare."""
-
-    def decorate(rule: _Rule) -> _Rule:
-        RULES[batch] = rule
-        return rule
-
-    return decorate
 
 
 def batched_results(
@@ -59,30 +47,26 @@ def batched_results(
     if size is None:
         settings = sample_of(library, settings, 0) if "index" in settings else settings
         return results_in(xp, op, values, settings), False
-    call = BatchedCall(xp, op, values, batched, settings, size)
-    rule, indexing = RULES.get(op.batch), INDEXING.get(op.batch)
-    result: Any = NotImplemented
-    if rule is not None:
-        result = rule(call)
-    elif indexing is not None:
-        result = indexing(library, call)
+    call = BatchedCall(library, xp, op, values, batched, settings, size)
+    rule = RULES.get(op.batch)
+    result: Any = NotImplemented if rule is None else rule(call)
     if result is NotImplemented:
-        result = _each_sample(library, call)
+        result = _each_sample(call)
     return (result if isinstance(result, (list, tuple)) else [result]), True
 
 
-def _each_sample(library: Any, call: BatchedCall) -> list[Any]:
-    """BatchedCall the operation for each sample by itself, and stack the results."""
+def _each_sample(call: BatchedCall) -> list[Any]:
+    """Call the operation for each sample by itself, and stack the results."""
     tensors = [to_tensor(t) if is_numbers(t) else t for t in call.tensors]
     rows = [
         results_of(
             call.op,
             [t[i] if b else t for t, b in zip(tensors, call.batched, strict=True)],
-            sample_of(library, call.settings, i),
+            sample_of(call.library, call.settings, i),
         )
         for i in range(call.size)
     ]
-    return stacked(library, call.op.name, rows)
+    return stacked(call.library, call.op.name, rows)
 
 
 def stacked(library: Any, name: str, rows: Sequence[Sequence[Tensor]]) -> list[Tensor]:
@@ -100,46 +84,31 @@ def stacked(library: Any, name: str, rows: Sequence[Sequence[Tensor]]) -> list[T
         raise refused(library, required, f"the shapes {first} and {second}", hint) from error
 
 
-# -- element by element, and along leading axes ----------------------------------------------------
-@_rule("aligned")
-def _elementwise(call: BatchedCall) -> list[Any]:
-    return call.results(*call.aligned())
-
-
-@_rule("leading")
-def _as_it_is(call: BatchedCall) -> list[Any]:
-    """BatchedCall an operation that treats all leading axes alike."""
-    return call.results(*call.whole())
-
-
 # -- along axes ------------------------------------------------------------------------------------
-@_rule("reduction")
 def _reduction(call: BatchedCall) -> Any:
     (x,), axis, keepdims = call.tensors, call.settings["axis"], call.settings.get("keepdims")
     ndim = len(x.shape) - 1
     axes = normalize_axes(call.op.name, axis, ndim)
     if ndim == 0:  # one element
-        if keepdims is not None:
-            call = call.with_settings(keepdims=False)
-        return call.result(x.reshape((call.size, 1)), axis=1)
+        changed = {} if keepdims is None else {"keepdims": False}
+        return call.result(x.reshape((call.size, 1)), axis=1, **changed)
     if axis.__class__ is int:
         return call.result(x, axis=axes[0] + 1)
     return call.result(x, axis=tuple([a + 1 for a in axes]))
 
 
-@_rule("argmax")
 def _place(call: BatchedCall) -> Any:
     """Find the place of an extreme: along one axis, or of all elements in a row."""
     (x,), axis = call.tensors, call.settings["axis"]
     if axis is not None and len(x.shape) > 1:
         return call.result(x, axis=normalize_axis(call.op.name, axis, len(x.shape) - 1) + 1)
     flat = x.reshape((call.size, math.prod(x.shape[1:])))
-    result = call.with_settings(keepdims=False).result(flat, axis=1)
+    result = call.result(flat, axis=1, keepdims=False)
     ones = (1,) * (len(x.shape) - 1) if call.settings["keepdims"] else ()
     return result.reshape((call.size, *ones))
 
 
-def _along(setting: str) -> Callable[[BatchedCall], Any]:
+def _along(setting: str) -> _Rule:
     """Return the rule of an operation that works along the axis, or axes, of a setting."""
 
     def rule(call: BatchedCall) -> Any:
@@ -154,11 +123,6 @@ def _along(setting: str) -> Callable[[BatchedCall], Any]:
     return rule
 
 
-_rule("axis")(_along("axis"))
-_rule("axes")(_along("axes"))
-
-
-@_rule("fold_axis")
 def _fold_dim(call: BatchedCall) -> Any:
     shape, axis = call.settings["shape"], call.settings["axis"]
     if not shape:
@@ -166,26 +130,23 @@ def _fold_dim(call: BatchedCall) -> Any:
     return call.result(*call.tensors, axis=axis % len(shape) + 1, shape=(call.size, *shape))
 
 
-@_rule("concat")
 def _cat(call: BatchedCall) -> Any:
     axis = normalize_axis("concat", call.settings.get("axis", 0), call.ndim(0))
     return call.result(*call.whole(), axis=axis + 1) if call.ndim(0) else NotImplemented
 
 
-@_rule("stack")
 def _stack(call: BatchedCall) -> Any:
     axis = normalize_axis("stack", call.settings.get("axis", 0), call.ndim(0) + 1)
     return call.result(*call.whole(), axis=axis + 1)
 
 
-@_rule("cross")
 def _cross(call: BatchedCall) -> Any:
     axis, ndim = call.settings["axis"], max(map(call.ndim, range(2)))
-    return call.result(*call.aligned(), axis=axis - ndim if axis >= 0 else axis)
+    axis = axis - ndim if axis >= 0 else axis
+    return call.result(*aligned(call.tensors, call.batched), axis=axis)
 
 
 # -- shapes ----------------------------------------------------------------------------------------
-@_rule("reshape")
 def _reshape(call: BatchedCall) -> Any:
     (x,), shape = call.tensors, call.settings["shape"]
     if -1 in shape:
@@ -197,48 +158,36 @@ def _reshape(call: BatchedCall) -> Any:
     return call.result(x, shape=(call.size, *shape))
 
 
-@_rule("permute_dims")
 def _permute(call: BatchedCall) -> Any:
     ndim = call.ndim(0)
     axes = [normalize_axis("permute", a, ndim) + 1 for a in call.settings["axes"]]
     return call.result(*call.tensors, axes=(0, *axes))
 
 
-@_rule("broadcast_to")
 def _broadcast_to(call: BatchedCall) -> Any:
     shape = call.settings["shape"]
     if call.ndim(0) > len(shape):
         return NotImplemented
-    x = call.with_leading_ones(call.tensors[0], True, len(shape))
-    return call.result(x, shape=(call.size, *shape))
+    return call.result(with_ones(call.tensors[0], len(shape)), shape=(call.size, *shape))
 
 
-@_rule("pad")
-def _pad(call: BatchedCall) -> Any:
-    return call.result(*call.tensors, widths=((0, 0), *call.settings["widths"]))
+def _with_shapes(*names: str) -> _Rule:
+    """Return the rule of an operation whose settings of these names are shapes."""
+
+    def rule(call: BatchedCall) -> Any:
+        shapes = {name: (call.size, *call.settings[name]) for name in names}
+        return call.result(*call.tensors, **shapes)
+
+    return rule
 
 
-@_rule("tile")
-def _tile(call: BatchedCall) -> Any:
-    shapes = {name: (call.size, *call.settings[name]) for name in ("split", "wide", "shape")}
-    return call.result(*call.tensors, **shapes)
-
-
-@_rule("diag_embed")
-def _diag_embed(call: BatchedCall) -> Any:
-    return call.result(*call.tensors, shape=(call.size, *call.settings["shape"]))
-
-
-@_rule("copy")
 def _copy(call: BatchedCall) -> Any:
     src = call.tensors[1]
-    if is_numbers(src):
-        src = call.with_leading_ones(src, call.batched[1], call.ndim(0))
+    src = with_ones(src, call.ndim(0)) if call.batched[1] else src
     return call.result(call.whole()[0], src)
 
 
 # -- products --------------------------------------------------------------------------------------
-@_rule("matmul")
 def _matmul(call: BatchedCall) -> Any:
     (x, y), (in_x, in_y) = call.tensors, call.batched
     left, right = call.ndim(0), call.ndim(1)
@@ -248,25 +197,23 @@ def _matmul(call: BatchedCall) -> Any:
     if in_y and not in_x and right == 1 and left == 2:
         return xp.matmul(y, x.mT)
     if in_x and in_y and left == right == 1:
-        return call.xp.sum(x * y, axis=-1)
-    x = call.xp.expand_dims(x, axis=-2) if left == 1 else x
-    y = call.xp.expand_dims(y, axis=-1) if right == 1 else y
+        return xp.sum(x * y, axis=-1)
+    x = xp.expand_dims(x, axis=-2) if left == 1 else x
+    y = xp.expand_dims(y, axis=-1) if right == 1 else y
     ndim = max(left, right, 2)
-    x = call.with_leading_ones(x, in_x, ndim)
-    y = call.with_leading_ones(y, in_y, ndim)
+    x = with_ones(x, ndim) if in_x else x
+    y = with_ones(y, ndim) if in_y else y
     product = xp.matmul(x, y)
     dropped = [-2] * (left == 1) + [-1] * (right == 1)
     shape = [n for i, n in enumerate(product.shape) if i - len(product.shape) not in dropped]
     return product.reshape(tuple(shape)) if dropped else product
 
 
-@_rule("outer")
 def _outer(call: BatchedCall) -> Any:
     x, y = call.tensors
     return call.xp.multiply(x[..., :, None], y[..., None, :])
 
 
-@_rule("linear")
 def _linear(call: BatchedCall) -> Any:
     x, weight = call.tensors
     if not call.batched[1]:
@@ -277,7 +224,6 @@ def _linear(call: BatchedCall) -> Any:
     return product.reshape((call.size, *lead, weight.shape[-2]))
 
 
-@_rule("steps")
 def _steps(call: BatchedCall) -> Any:
     """Run sequences of several samples side by side, where they have one weight."""
     if call.batched[1]:
@@ -287,7 +233,6 @@ def _steps(call: BatchedCall) -> Any:
     return [call.xp.moveaxis(r, 1, 0) for r in call.results(x, call.tensors[1], *states)]
 
 
-@_rule("contract")
 def _contract(call: BatchedCall) -> Any:
     *inputs, out = call.settings["labels"]
     # The axis of the samples has a label of its own, as have those of other transforms outside.
@@ -298,7 +243,6 @@ def _contract(call: BatchedCall) -> Any:
     return call.result(*call.tensors, labels=(*inputs, (label, *out)))
 
 
-@_rule("solve")
 def _solve(call: BatchedCall) -> Any:
     vector = call.ndim(1) == 1
     if not call.batched[0]:
@@ -306,7 +250,7 @@ def _solve(call: BatchedCall) -> Any:
     x, y = call.whole()
     y = call.xp.expand_dims(y, axis=-1) if vector else y
     ndim = max(len(x.shape), len(y.shape)) - 1
-    result = call.result(*(call.with_leading_ones(t, True, ndim) for t in (x, y)))
+    result = call.result(with_ones(x, ndim), with_ones(y, ndim))
     return result.reshape(result.shape[:-1]) if vector else result
 
 
@@ -321,7 +265,6 @@ def _solve_with_one_matrix(call: BatchedCall, vector: bool) -> Any:
 
 
 # -- convolution -----------------------------------------------------------------------------------
-@_rule("convolution")
 def _convolution(call: BatchedCall) -> Any:
     """Convolve images with one weight as more images, those with their own in groups."""
     if not call.batched[1]:
@@ -339,7 +282,6 @@ def _convolution(call: BatchedCall) -> Any:
     return call.xp.moveaxis(_parted(result, 1, call.size), 1, 0)
 
 
-@_rule("convolution_weight")
 def _convolution_weight(call: BatchedCall) -> Any:
     if call.settings["groups"] == 1 and not all(call.batched):  # one is that of all samples
         x, y = (
@@ -367,21 +309,17 @@ def _parted(x: Any, axis: int, size: int) -> Any:
 
 
 # -- by index --------------------------------------------------------------------------------------
-@_rule("elements")
 def _by_element(call: BatchedCall) -> Any:
     """Read or write elements, each sample with an index of its own."""
     shape = call.settings.get("shape")
     ndim = call.ndim(0) if shape is None else len(shape)
     if not ndim:
         return NotImplemented
-    tensors = [
-        t if not is_numbers(t) else call.with_leading_ones(t, True, ndim) for t in call.whole()
-    ]
+    tensors = [with_ones(t, ndim) if is_numbers(t) else t for t in call.whole()]
     changed = {} if shape is None else {"shape": (call.size, *shape)}
     return call.result(*tensors, axis=call.settings["axis"] % ndim + 1, **changed)
 
 
-@_rule("slices")
 def _by_slice(call: BatchedCall) -> Any:
     """Read or write slices where all samples have one index."""
     shape = call.settings.get("shape")
@@ -434,11 +372,41 @@ def _numbered(index: Any, n: int, xp: Any) -> Any:
     return index + starts.reshape((-1, *(1,) * (len(index.shape) - 1)))
 
 
-@_rule("searchsorted")
-def _searchsorted(call: BatchedCall) -> Any:
-    return NotImplemented if call.batched[0] else call.result(*call.tensors)
+def _with_one(i: int) -> _Rule:
+    """Return the rule of an operation that all samples must have one input `i` for."""
+    return lambda call: NotImplemented if call.batched[i] else call.result(*call.tensors)
 
 
-@_rule("isin")
-def _isin(call: BatchedCall) -> Any:
-    return NotImplemented if call.batched[1] else call.result(*call.tensors)
+# By what operations declare as `batch`.
+RULES: dict[str, _Rule] = {
+    "aligned": lambda call: call.results(*aligned(call.tensors, call.batched)),
+    "leading": lambda call: call.results(*call.whole()),
+    "reduction": _reduction,
+    "argmax": _place,
+    "axis": _along("axis"),
+    "axes": _along("axes"),
+    "fold_axis": _fold_dim,
+    "concat": _cat,
+    "stack": _stack,
+    "cross": _cross,
+    "reshape": _reshape,
+    "permute_dims": _permute,
+    "broadcast_to": _broadcast_to,
+    "pad": lambda call: call.result(*call.tensors, widths=((0, 0), *call.settings["widths"])),
+    "tile": _with_shapes("split", "wide", "shape"),
+    "diag_embed": _with_shapes("shape"),
+    "copy": _copy,
+    "matmul": _matmul,
+    "outer": _outer,
+    "linear": _linear,
+    "steps": _steps,
+    "contract": _contract,
+    "solve": _solve,
+    "convolution": _convolution,
+    "convolution_weight": _convolution_weight,
+    "elements": _by_element,
+    "slices": _by_slice,
+    "searchsorted": _with_one(0),
+    "isin": _with_one(1),
+    **INDEXING,
+}

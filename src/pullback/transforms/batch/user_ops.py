@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import itertools
 import operator
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
@@ -150,18 +149,15 @@ class _Inputs(NamedTuple):
         return _Parts(places, outs, self.info.batch_size, kept, self.level, together)
 
 
-class _Step(ABC):
+class _Step:
     """What is called of the samples: a function of tensors, which batches are handed to whole."""
 
     name: str
+    on_parts: Callable[[_Inputs], _Parts]  # the results, and what was recorded of what is tracked
 
     def __call__(self, *tensors: Tensor) -> list[Tensor]:
         """Call it on tensors of any library."""
         return call_function(self, tensors)
-
-    @abstractmethod
-    def on_parts(self, inputs: _Inputs) -> _Parts:
-        """Return the results of parts, and what was recorded of those that are tracked."""
 
 
 class _BySample(_Step):
@@ -171,7 +167,6 @@ class _BySample(_Step):
         self.called, self.name = called, called.name
 
     def on_parts(self, inputs: _Inputs) -> _Parts:
-        """Return the results of parts, and what was recorded of those that are tracked."""
         info, values, batched, tracked, level = inputs
         count = max(info.batch_size, 1)
         columns = [
@@ -239,17 +234,13 @@ def _draws(info: VmapInfo, name: str) -> Iterator[AbstractContextManager[Any]]:
         yield replayed(drawn) if drawn else nullcontext()
 
 
-class _ByRule(_Step):
+class _ByRule(_BySample):
     """The first call: of the vmap that was given with an operation, for all samples at once."""
 
-    def __init__(self, called: UserCall) -> None:
-        self.called, self.name = called, called.name
-
     def on_parts(self, inputs: _Inputs) -> _Parts:
-        """Return the results of parts, and what was recorded if some are tracked."""
         info, values, batched, tracked, level = inputs
         if not info.batch_size:  # all samples have the same
-            return _BySample(self.called).on_parts(inputs)
+            return super().on_parts(inputs)
         places, in_dims = [], []
         for value, is_batched, is_tracked in zip(values, batched, tracked, strict=True):
             if is_tracked and not is_batched:  # each sample has a gradient of its own
@@ -304,7 +295,6 @@ class _Pull(_Step):
         self.name = step.name
 
     def on_parts(self, inputs: _Inputs) -> _Parts:
-        """Return the gradients of the arguments that are wanted."""
         info, values, batched, tracked, level = inputs
         first, level = len(self._wanted), max(level, self._parts.level)
         parts, recorded = self._parts.of_samples(info.batch_size), any(tracked)
