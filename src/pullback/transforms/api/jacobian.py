@@ -29,11 +29,11 @@ from pullback.transforms.api.arguments import (
 from pullback.transforms.api.jvp import run_forward
 from pullback.transforms.api.recording import (
     Recording,
-    as_given,
     check_differentiable,
     check_real,
     check_scalar,
     check_tensor,
+    structured,
 )
 from pullback.transforms.api.vmap import for_rows
 from pullback.transforms.directions import as_tensor, is_differentiable, or_zeros
@@ -309,17 +309,10 @@ def _forward(arguments: Arguments, has_aux: bool) -> tuple[Any, Any]:
     outs = [as_tensor(x) for x in values if is_differentiable(x)]
     blocks = iter(_columns(tensors, outs, push, together))
     result = [
-        _given(arguments, sources, next(blocks)) if is_differentiable(x) else None for x in values
+        structured(arguments, sources, next(blocks), False) if is_differentiable(x) else None
+        for x in values
     ]
     return unflatten(first.structure, result), first.auxiliary()
-
-
-def _given(arguments: Arguments, sources: Sequence[Any], derivatives: Sequence[Tensor]) -> Any:
-    """Return derivatives in the containers and types of the arguments."""
-    left = iter(derivatives)
-    pairs = zip(sources, arguments.leaves, strict=True)
-    values = [None if source is None else as_given(next(left), leaf) for source, leaf in pairs]
-    return unflatten(arguments.structure, values)
 
 
 # -- columns ---------------------------------------------------------------------------------------

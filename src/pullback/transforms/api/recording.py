@@ -43,6 +43,7 @@ __all__ = [
     "detached",
     "leaves_as_given",
     "parts",
+    "structured",
     "value_as_given",
     "written_outside",
 ]
@@ -124,11 +125,7 @@ class Recording:
 
     def structured(self, derivatives: Sequence[Tensor], kept: bool) -> Any:
         """Return a derivative for each input in the containers and types of the arguments."""
-        result = iter(derivatives)
-        values = [
-            None if i is None else _returned(next(result), i.given, kept) for i in self._slots
-        ]
-        return unflatten(self.arguments.structure, values)
+        return structured(self.arguments, self._slots, derivatives, kept)
 
     def _called(self, tensors: Sequence[Tensor | None]) -> Any:
         """Call the function; raise if it wrote what depends on its arguments to the outside."""
@@ -164,11 +161,6 @@ def written_outside(api: str, fun: Any, tensor: Tensor) -> InplaceError:
     return InplaceError(
         compose(api, f"{required} outside", "others", ("tensor", tensor), hint=hint)
     )
-
-
-def _returned(derivative: Tensor, given: Any, kept: bool) -> Any:
-    """Return a derivative as the caller gets it: a tensor where it is `kept` in the graph."""
-    return in_class(derivative, class_for(given)) if kept else as_given(derivative, given)
 
 
 def _zeros(like: Tensor, rows: int | None) -> Tensor:
@@ -253,6 +245,23 @@ def check_scalar(arguments: Arguments, out: Tensor, instead: str) -> None:
 
 
 # -- values as the caller gets them ----------------------------------------------------------------
+def structured(
+    arguments: Arguments, inputs: Sequence[Any], derivatives: Sequence[Tensor], kept: bool
+) -> Any:
+    """Return derivatives in the containers and types of the arguments, tensors where `kept`.
+
+    One for each leaf of the arguments that `inputs` does not have None for.
+    """
+    result = iter(derivatives)
+    values: list[Any] = []
+    for x, leaf in zip(inputs, arguments.leaves, strict=True):
+        d = None if x is None else next(result)
+        if d is not None:
+            d = in_class(d, class_for(leaf)) if kept else as_given(d, leaf)
+        values.append(d)
+    return unflatten(arguments.structure, values)
+
+
 def as_given(derivative: Tensor, given: Any) -> Any:
     """Return a derivative in the type of the argument that it belongs to."""
     if isinstance(given, Tensor) or _goes_on(derivative):
@@ -284,13 +293,12 @@ def leaves_as_given(outs: Sequence[Any], given: Sequence[Any]) -> Sequence[Any]:
 
 def _bare(out: Tensor, numbers: bool) -> Any:
     array = out._data
-    if array.__class__ is _ndarray and out._node is None and out._base is None:
-        return array.item() if numbers and not array.shape else array[()]
-    array = out.data_array()
-    if _goes_on(out):
-        return out
-    if library_of(array) is not NUMPY:
-        return array
+    if array.__class__ is not _ndarray or out._node is not None or out._base is not None:
+        array = out.data_array()
+        if _goes_on(out):
+            return out
+        if library_of(array) is not NUMPY:
+            return array
     return array.item() if numbers and not array.shape else array[()]
 
 
