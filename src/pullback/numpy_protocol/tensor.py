@@ -14,8 +14,6 @@ from pullback.core.tensor.tensor import FOR_ARRAYS, Tensor
 from pullback.numpy_protocol.methods import ArrayMethods, run
 from pullback.numpy_protocol.protocol import is_known_type
 
-__all__ = ["NumPyTensor"]
-
 
 class NumPyTensor(ArrayMethods, Tensor):  # type: ignore[misc, override]  # ndarray's parameters
     """A tensor with ndarray's methods and indexing; results of operations on it are such too.

@@ -23,8 +23,6 @@ from pullback.errors import (
 )
 from pullback.ops.functions.creation import asarray, zeros_like
 
-__all__ = ["as_tensor", "described", "directions", "is_differentiable", "or_zeros"]
-
 _ndarray = NUMPY.array_types[0]
 
 

@@ -17,17 +17,6 @@ from pullback.arrays import NUMPY, WrappingLibrary, library_of
 from pullback.core.graph.modes import RECORD, STATE, changed_mode, run_with
 from pullback.core.tensor.tensor import Tensor
 
-__all__ = [
-    "LEVEL",
-    "WRAPPING",
-    "Running",
-    "depends_on_outer_level",
-    "has_graph",
-    "new_level",
-    "run_at_level",
-    "run_recorded",
-]
-
 _ndarray = NUMPY.array_types[0]
 # The changes of the mode in which a transform runs a function that it differentiates.
 _RECORDING = {"grad": True, "inference": False}

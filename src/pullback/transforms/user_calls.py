@@ -21,8 +21,6 @@ from pullback.core.tensor.tensor import Tensor, box, tensor_class
 from pullback.core.tensor.versions import EPOCH, counter_of, version_of
 from pullback.errors import InplaceError, compose
 
-__all__ = ["UserCall", "WrappedCall", "call_function", "name_of_function", "record_call"]
-
 OfTensors = Callable[..., Sequence[Tensor]]
 GradientsOf = Callable[[list[bool], list[bool]], OfTensors]
 

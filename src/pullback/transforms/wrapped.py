@@ -50,28 +50,6 @@ from pullback.ops.primitives.shape import broadcast_to_p, permute_p, reshape_p
 from pullback.transforms.levels import WRAPPING, Running, run_at_level
 from pullback.transforms.user_calls import UserCall, call_function
 
-__all__ = [
-    "Space",
-    "TransformLibrary",
-    "Wrapped",
-    "in_one_library",
-    "is_numbers",
-    "is_part",
-    "numpy_scalar",
-    "on_part",
-    "part_of",
-    "part_with_graph_of",
-    "plain",
-    "results_in",
-    "results_of",
-    "run_within",
-    "run_wrapped",
-    "tensor_of_part",
-    "to_arrays",
-    "to_tensor",
-    "to_tensors",
-]
-
 _ndarray = NUMPY.array_types[0]
 numpy_scalar = NUMPY.xp.generic
 _BINARY = "add sub mul truediv floordiv mod pow matmul and_ or_ xor lt le gt ge eq ne"

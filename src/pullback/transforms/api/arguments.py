@@ -37,19 +37,6 @@ from pullback.ops.primitives.conversion import clone
 from pullback.transforms.levels import WRAPPING, depends_on_outer_level, run_recorded
 from pullback.transforms.wrapped import numpy_scalar
 
-__all__ = [
-    "Argnum",
-    "Arguments",
-    "Function",
-    "Input",
-    "Transformed",
-    "all_arguments",
-    "argnum_of",
-    "class_for",
-    "name_of",
-    "tensor_for",
-]
-
 Argnum = int | str | Sequence[int | str]
 
 

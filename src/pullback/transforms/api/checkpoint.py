@@ -56,8 +56,6 @@ from pullback.transforms.api.arguments import Function, Transformed, name_of
 from pullback.transforms.api.recording import run_noting_writes, written_outside
 from pullback.transforms.wrapped import Wrapped
 
-__all__ = ["checkpoint", "kept_globals"]
-
 
 def checkpoint(fun: Function, *args: Never, check: bool = True, **more: Never) -> Function:
     """Return `fun` as a function that keeps its arguments only and runs once more in backward.

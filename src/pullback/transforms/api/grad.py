@@ -23,8 +23,6 @@ from pullback.transforms.api.recording import (
 )
 from pullback.transforms.directions import as_tensor, directions
 
-__all__ = ["Gradient", "elementwise_grad", "grad", "value_and_grad", "vjp"]
-
 
 def grad(
     fun: Function, argnum: Argnum = 0, has_aux: bool = False, *, argnums: Argnum | None = None

@@ -41,18 +41,6 @@ from pullback.transforms.forward.pushforward import Pushforward, unit_seeds
 from pullback.transforms.levels import run_recorded
 from pullback.transforms.user_calls import WrappedCall
 
-__all__ = [
-    "Jacobian",
-    "blocks_of",
-    "hessian",
-    "hessian_vector_product",
-    "hvp",
-    "jacfwd",
-    "jacobian",
-    "jacrev",
-    "vhp",
-]
-
 _WORTHWHILE = 4  # rows from which on a batch of them is quicker than one after the other
 _MOST_AT_ONCE = 2**22  # elements of a gradient of a batch
 

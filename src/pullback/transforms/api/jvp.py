@@ -22,8 +22,6 @@ from pullback.transforms.forward.pushforward import Pushforward
 from pullback.transforms.levels import new_level, run_recorded
 from pullback.transforms.wrapped import part_of, run_wrapped, tensor_of_part
 
-__all__ = ["jvp", "linearize", "run_forward"]
-
 
 def jvp(
     fun: Function, primals: Sequence[Any], tangents: Any, has_aux: bool = False

@@ -33,21 +33,6 @@ from pullback.transforms.levels import (
 )
 from pullback.transforms.wrapped import numpy_scalar
 
-__all__ = [
-    "Recording",
-    "as_given",
-    "check_differentiable",
-    "check_real",
-    "check_scalar",
-    "check_tensor",
-    "detached",
-    "leaves_as_given",
-    "parts",
-    "structured",
-    "value_as_given",
-    "written_outside",
-]
-
 
 class Recording:
     """A call that was recorded: what it returned with its graph, and what gradients are of."""

@@ -10,8 +10,6 @@ from pullback.core.tensor.tensor import Tensor
 from pullback.errors import DTypeError, compose
 from pullback.ops.functions.data_types import to
 
-__all__ = ["save_as", "save_on_cpu"]
-
 
 class save_on_cpu(saved_tensors_hooks):  # noqa: N801  (as in PyTorch)
     """Keep what operations save in the memory of the CPU, and bring it back in backward.

@@ -25,8 +25,6 @@ from pullback.transforms.directions import described
 from pullback.transforms.levels import depends_on_outer_level, new_level
 from pullback.transforms.wrapped import numpy_scalar, part_of, run_wrapped, tensor_of_part
 
-__all__ = ["for_rows", "vmap"]
-
 _RANDOMNESS = ("error", "same", "different")
 
 

@@ -41,8 +41,6 @@ from pullback.transforms.wrapped import (
     to_tensor,
 )
 
-__all__ = ["Batch", "BatchLibrary"]
-
 _ndarray = NUMPY.array_types[0]
 _PLAIN = frozenset((_ndarray, int, float, bool, complex))
 

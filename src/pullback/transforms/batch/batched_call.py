@@ -16,8 +16,6 @@ from pullback.core.function.primitive import Primitive
 from pullback.errors import BatchedValueError, compose
 from pullback.transforms.wrapped import is_numbers, results_in
 
-__all__ = ["BatchedCall", "aligned", "closed_over", "elementwise_of", "refused", "with_ones"]
-
 _ndarray = NUMPY.array_types[0]
 
 

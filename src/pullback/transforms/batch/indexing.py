@@ -16,8 +16,6 @@ from pullback.ops.primitives.indexing import is_basic, reader
 from pullback.transforms.batch.batched_call import BatchedCall, with_ones
 from pullback.transforms.wrapped import is_numbers, results_in
 
-__all__ = ["INDEXING", "sample_of", "size_of"]
-
 
 # -- wrapped arrays within an index ----------------------------------------------------------------
 def size_of(library: Any, setting: Any) -> int | None:

@@ -21,9 +21,19 @@ from pullback.transforms.batch.batched_call import BatchedCall, aligned, refused
 from pullback.transforms.batch.indexing import INDEXING, sample_of, size_of
 from pullback.transforms.wrapped import is_numbers, results_in, results_of, to_tensor
 
-__all__ = ["batched_results", "stacked"]
-
 _Rule = Callable[[BatchedCall], Any]
+# By what operations declare as `batch`.
+RULES: dict[str, _Rule] = {**INDEXING}
+
+
+def _rule(batch: str) -> Callable[[_Rule], _Rule]:
+    """Register a rule by what operations that it is for declare."""
+
+    def decorate(rule: _Rule) -> _Rule:
+        RULES[batch] = rule
+        return rule
+
+    return decorate
 
 
 def batched_results(
@@ -84,7 +94,13 @@ def stacked(library: Any, name: str, rows: Sequence[Sequence[Tensor]]) -> list[T
         raise refused(library, required, f"the shapes {first} and {second}", hint) from error
 
 
+# -- element by element, and along leading axes ----------------------------------------------------
+_rule("aligned")(lambda call: call.results(*aligned(call.tensors, call.batched)))
+_rule("leading")(lambda call: call.results(*call.whole()))
+
+
 # -- along axes ------------------------------------------------------------------------------------
+@_rule("reduction")
 def _reduction(call: BatchedCall) -> Any:
     (x,), axis, keepdims = call.tensors, call.settings["axis"], call.settings.get("keepdims")
     ndim = len(x.shape) - 1
@@ -97,6 +113,7 @@ def _reduction(call: BatchedCall) -> Any:
     return call.result(x, axis=tuple([a + 1 for a in axes]))
 
 
+@_rule("argmax")
 def _place(call: BatchedCall) -> Any:
     """Find the place of an extreme: along one axis, or of all elements in a row."""
     (x,), axis = call.tensors, call.settings["axis"]
@@ -123,6 +140,11 @@ def _along(setting: str) -> _Rule:
     return rule
 
 
+_rule("axis")(_along("axis"))
+_rule("axes")(_along("axes"))
+
+
+@_rule("fold_axis")
 def _fold_dim(call: BatchedCall) -> Any:
     shape, axis = call.settings["shape"], call.settings["axis"]
     if not shape:
@@ -130,16 +152,19 @@ def _fold_dim(call: BatchedCall) -> Any:
     return call.result(*call.tensors, axis=axis % len(shape) + 1, shape=(call.size, *shape))
 
 
+@_rule("concat")
 def _cat(call: BatchedCall) -> Any:
     axis = normalize_axis("concat", call.settings.get("axis", 0), call.ndim(0))
     return call.result(*call.whole(), axis=axis + 1) if call.ndim(0) else NotImplemented
 
 
+@_rule("stack")
 def _stack(call: BatchedCall) -> Any:
     axis = normalize_axis("stack", call.settings.get("axis", 0), call.ndim(0) + 1)
     return call.result(*call.whole(), axis=axis + 1)
 
 
+@_rule("cross")
 def _cross(call: BatchedCall) -> Any:
     axis, ndim = call.settings["axis"], max(map(call.ndim, range(2)))
     axis = axis - ndim if axis >= 0 else axis
@@ -147,6 +172,7 @@ def _cross(call: BatchedCall) -> Any:
 
 
 # -- shapes ----------------------------------------------------------------------------------------
+@_rule("reshape")
 def _reshape(call: BatchedCall) -> Any:
     (x,), shape = call.tensors, call.settings["shape"]
     if -1 in shape:
@@ -158,12 +184,14 @@ def _reshape(call: BatchedCall) -> Any:
     return call.result(x, shape=(call.size, *shape))
 
 
+@_rule("permute_dims")
 def _permute(call: BatchedCall) -> Any:
     ndim = call.ndim(0)
     axes = [normalize_axis("permute", a, ndim) + 1 for a in call.settings["axes"]]
     return call.result(*call.tensors, axes=(0, *axes))
 
 
+@_rule("broadcast_to")
 def _broadcast_to(call: BatchedCall) -> Any:
     shape = call.settings["shape"]
     if call.ndim(0) > len(shape):
@@ -181,6 +209,12 @@ def _with_shapes(*names: str) -> _Rule:
     return rule
 
 
+_rule("tile")(_with_shapes("split", "wide", "shape"))
+_rule("diag_embed")(_with_shapes("shape"))
+_rule("pad")(lambda call: call.result(*call.tensors, widths=((0, 0), *call.settings["widths"])))
+
+
+@_rule("copy")
 def _copy(call: BatchedCall) -> Any:
     src = call.tensors[1]
     src = with_ones(src, call.ndim(0)) if call.batched[1] else src
@@ -188,6 +222,7 @@ def _copy(call: BatchedCall) -> Any:
 
 
 # -- products --------------------------------------------------------------------------------------
+@_rule("matmul")
 def _matmul(call: BatchedCall) -> Any:
     (x, y), (in_x, in_y) = call.tensors, call.batched
     left, right = call.ndim(0), call.ndim(1)
@@ -209,11 +244,13 @@ def _matmul(call: BatchedCall) -> Any:
     return product.reshape(tuple(shape)) if dropped else product
 
 
+@_rule("outer")
 def _outer(call: BatchedCall) -> Any:
     x, y = call.tensors
     return call.xp.multiply(x[..., :, None], y[..., None, :])
 
 
+@_rule("linear")
 def _linear(call: BatchedCall) -> Any:
     x, weight = call.tensors
     if not call.batched[1]:
@@ -224,6 +261,7 @@ def _linear(call: BatchedCall) -> Any:
     return product.reshape((call.size, *lead, weight.shape[-2]))
 
 
+@_rule("steps")
 def _steps(call: BatchedCall) -> Any:
     """Run sequences of several samples side by side, where they have one weight."""
     if call.batched[1]:
@@ -233,6 +271,7 @@ def _steps(call: BatchedCall) -> Any:
     return [call.xp.moveaxis(r, 1, 0) for r in call.results(x, call.tensors[1], *states)]
 
 
+@_rule("contract")
 def _contract(call: BatchedCall) -> Any:
     *inputs, out = call.settings["labels"]
     # The axis of the samples has a label of its own, as have those of other transforms outside.
@@ -243,6 +282,7 @@ def _contract(call: BatchedCall) -> Any:
     return call.result(*call.tensors, labels=(*inputs, (label, *out)))
 
 
+@_rule("solve")
 def _solve(call: BatchedCall) -> Any:
     vector = call.ndim(1) == 1
     if not call.batched[0]:
@@ -265,6 +305,7 @@ def _solve_with_one_matrix(call: BatchedCall, vector: bool) -> Any:
 
 
 # -- convolution -----------------------------------------------------------------------------------
+@_rule("convolution")
 def _convolution(call: BatchedCall) -> Any:
     """Convolve images with one weight as more images, those with their own in groups."""
     if not call.batched[1]:
@@ -282,6 +323,7 @@ def _convolution(call: BatchedCall) -> Any:
     return call.xp.moveaxis(_parted(result, 1, call.size), 1, 0)
 
 
+@_rule("convolution_weight")
 def _convolution_weight(call: BatchedCall) -> Any:
     if call.settings["groups"] == 1 and not all(call.batched):  # one is that of all samples
         x, y = (
@@ -309,6 +351,7 @@ def _parted(x: Any, axis: int, size: int) -> Any:
 
 
 # -- by index --------------------------------------------------------------------------------------
+@_rule("elements")
 def _by_element(call: BatchedCall) -> Any:
     """Read or write elements, each sample with an index of its own."""
     shape = call.settings.get("shape")
@@ -320,6 +363,7 @@ def _by_element(call: BatchedCall) -> Any:
     return call.result(*tensors, axis=call.settings["axis"] % ndim + 1, **changed)
 
 
+@_rule("slices")
 def _by_slice(call: BatchedCall) -> Any:
     """Read or write slices where all samples have one index."""
     shape = call.settings.get("shape")
@@ -377,36 +421,5 @@ def _with_one(i: int) -> _Rule:
     return lambda call: NotImplemented if call.batched[i] else call.result(*call.tensors)
 
 
-# By what operations declare as `batch`.
-RULES: dict[str, _Rule] = {
-    "aligned": lambda call: call.results(*aligned(call.tensors, call.batched)),
-    "leading": lambda call: call.results(*call.whole()),
-    "reduction": _reduction,
-    "argmax": _place,
-    "axis": _along("axis"),
-    "axes": _along("axes"),
-    "fold_axis": _fold_dim,
-    "concat": _cat,
-    "stack": _stack,
-    "cross": _cross,
-    "reshape": _reshape,
-    "permute_dims": _permute,
-    "broadcast_to": _broadcast_to,
-    "pad": lambda call: call.result(*call.tensors, widths=((0, 0), *call.settings["widths"])),
-    "tile": _with_shapes("split", "wide", "shape"),
-    "diag_embed": _with_shapes("shape"),
-    "copy": _copy,
-    "matmul": _matmul,
-    "outer": _outer,
-    "linear": _linear,
-    "steps": _steps,
-    "contract": _contract,
-    "solve": _solve,
-    "convolution": _convolution,
-    "convolution_weight": _convolution_weight,
-    "elements": _by_element,
-    "slices": _by_slice,
-    "searchsorted": _with_one(0),
-    "isin": _with_one(1),
-    **INDEXING,
-}
+_rule("searchsorted")(_with_one(0))
+_rule("isin")(_with_one(1))

@@ -37,8 +37,6 @@ from pullback.transforms.levels import (
 from pullback.transforms.user_calls import UserCall, call_function, name_of_function, record_call
 from pullback.transforms.wrapped import is_part, numpy_scalar, part_of, run_within, to_tensor
 
-__all__ = ["call_by_sample", "each", "step_of"]
-
 _ndarray = NUMPY.array_types[0]
 
 

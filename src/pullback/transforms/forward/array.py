@@ -36,8 +36,6 @@ from pullback.transforms.wrapped import (
     plain,
 )
 
-__all__ = ["Tangent", "TangentLibrary"]
-
 tidy = NUMPY.tidy  # a sum of arrays without axes is a number of NumPy's
 _ndarray = NUMPY.array_types[0]
 _PLAIN = frozenset((*NUMPY.array_types, type(None), int, float, bool, complex))

@@ -33,8 +33,6 @@ from pullback.transforms.levels import has_graph, new_level, run_at_level, run_r
 from pullback.transforms.user_calls import UserCall, name_of_function, record_call
 from pullback.transforms.wrapped import in_one_library, run_within, to_tensor
 
-__all__ = ["Pushforward", "jvp_of_function", "pushed", "unit_seeds"]
-
 _ndarray = NUMPY.array_types[0]
 MOST_ELEMENTS = 1000  # of results whose derivative is computed one by one
 

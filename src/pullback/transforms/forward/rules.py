@@ -26,8 +26,6 @@ from pullback.core.tensor.tensor import Tensor
 from pullback.transforms.forward.pushforward import pushed
 from pullback.transforms.wrapped import is_numbers, is_part, results_in, results_of, to_tensor
 
-__all__ = ["derived", "derived_on_parts", "is_quick", "quickly"]
-
 _ndarray = NUMPY.array_types[0]
 
 Pairs = Sequence[tuple[Any, Any]]
