@@ -124,10 +124,12 @@ class Arguments:
 
     def call(self, tensors: Sequence[Tensor | None]) -> Any:
         """Call the function with `tensors` for the leaves that have one."""
-        standing = [
-            _standing_for(leaf) if t is None else t
-            for leaf, t in zip(self.leaves, tensors, strict=True)
-        ]
+        standing: list[Any] = []
+        for leaf, tensor in zip(self.leaves, tensors, strict=True):
+            if tensor is None:  # integers: a tensor for an array
+                standing.append(tensor_for(leaf) if is_array(leaf) else leaf)
+            else:
+                standing.append(tensor)
         values = unflatten(self.structure, standing)
         args, kwargs = list(self._args), dict(self._kwargs)
         for key, value in zip(self._keys, values if self.several else (values,), strict=True):
@@ -282,11 +284,6 @@ def _input(given: Any, source: Tensor, level: int) -> Input:
     return Input(given, tensor, box(tensor._data, tensor._node, counter))
 
 
-def _standing_for(leaf: Any) -> Any:
-    """Return what the function gets for a leaf of integers: a tensor for an array."""
-    return tensor_for(leaf) if is_array(leaf) else leaf
-
-
 def _no_derivative(api: str, name: str, given: Any) -> Exception:
     required = f"floating-point numbers required in {name}"
     if given is None:
@@ -324,7 +321,7 @@ class Transformed:
         return self if instance is None else MethodType(self, instance)
 
     def __reduce__(self) -> Any:
-        return _again, (self._transform, self._fun, self._settings)
+        return functools.partial(self._transform, **self._settings), (self._fun,)
 
     def __repr__(self) -> str:
         shown = repr(self._fun) if isinstance(self._fun, Transformed) else name_of(self._fun)
@@ -335,10 +332,6 @@ class Transformed:
             if value != parameters[name].default
         )
         return f"{self._api}({shown}{''.join(settings)})"
-
-
-def _again(transform: Callable[..., Any], fun: Function, settings: dict[str, Any]) -> Any:
-    return transform(fun, **settings)
 
 
 def name_of(fun: Function) -> str:

@@ -161,7 +161,9 @@ class _Run:
                     None if STATE.get().hooks is None else _Fingerprint(self._given)
                 )
             self._given = _each_once(Tensor, _Argument, self._given)
-            _replace_graph(self, layers)
+            nodes = [_connected(self, layer) for layer in layers]
+            for node, roots in nodes:  # what wraps tensors, and keeps them, comes first
+                _drop_graph(node, roots, self.began)
         return result
 
     def again(self) -> tuple[Any, Collection[Node], int]:
@@ -173,7 +175,7 @@ class _Run:
 
     def _again(self) -> tuple[Any, Collection[Node], int]:
         began = next_seq()
-        args, kwargs = given = _each_once(_Argument, self._tensor_of, self._given)
+        args, kwargs = given = _each_once(_Argument, lambda a: a.tensor(self), self._given)
         tensors = [x for x in leaves(given) if isinstance(x, Tensor)]
         stand_ins = {t._node for t in tensors if t.requires_grad}
         with replayed(self._drawn), _replayed_globals(self._drawn_globally):
@@ -185,9 +187,6 @@ class _Run:
         for node in stand_ins:
             node.extra = None  # hooks on them are those of the arguments
         return result, stand_ins, began
-
-    def _tensor_of(self, argument: _Argument) -> Tensor:
-        return argument.tensor(self)
 
     def differs(self, required: str, came: str) -> GraphError:
         """Return the error of a second run that is not as the first."""
@@ -380,13 +379,6 @@ def _computed_layers(result: Any, began: int) -> list[_Layer]:
         if places:
             layers.append(_Layer(depth, tensors, [*places.values()]))
     return layers
-
-
-def _replace_graph(run: _Run, layers: Sequence[_Layer]) -> None:
-    """Let one node at each depth stand for the graph of a run, and drop that."""
-    nodes = [_connected(run, layer) for layer in layers]
-    for node, roots in nodes:  # what wraps tensors, and keeps them, comes first
-        _drop_graph(node, roots, run.began)
 
 
 def _connected(run: _Run, layer: _Layer) -> tuple[MultiNode, list[Node]]:

@@ -7,6 +7,7 @@ of its form; chunks; and results with their axis. What a batch computes is the b
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
@@ -17,10 +18,10 @@ from pullback.core.function.namespace import TENSOR_XP
 from pullback.core.tensor.tensor import Tensor, box
 from pullback.errors import ArgumentError, ArgumentTypeError, ShapeError, TensorIndexError, compose
 from pullback.ops.functions.creation import asarray
-from pullback.ops.functions.random import Drawn, replayed, watched
 from pullback.transforms.api.arguments import Function, Transformed, name_of, tensor_for
 from pullback.transforms.api.recording import leaves_as_given
 from pullback.transforms.batch.array import BatchLibrary
+from pullback.transforms.batch.user_ops import draws
 from pullback.transforms.directions import described
 from pullback.transforms.levels import depends_on_outer_level, new_level
 from pullback.transforms.wrapped import numpy_scalar, part_of, run_wrapped, tensor_of_part
@@ -137,11 +138,11 @@ class Vmapped(Transformed):
         chunk_size = self._settings["chunk_size"]
         step = size if chunk_size is None else int(chunk_size)
         outs: list[list[Any]] = []
-        for start, draws in zip(range(0, size, step), self._draws(), strict=False):
+        for start, drawn in zip(range(0, size, step), self._draws(), strict=False):
             part = samples
             if step < size:
                 part = [x if x is None else x[start : start + step] for x in samples]
-            with draws:
+            with drawn:
                 chunk, structure = self._on_batch(library, mapped, part, min(step, size - start))
                 outs.append(chunk)
         results = outs[0] if len(outs) == 1 else self._joined(outs, structure)
@@ -149,14 +150,10 @@ class Vmapped(Transformed):
         return unflatten(structure, leaves_as_given(results, mapped.arrays))
 
     def _draws(self) -> Iterator[AbstractContextManager[Any]]:
-        """Yield what the random draws of each chunk happen in."""
-        drawn: Drawn = {}
-        if self._settings["randomness"] == "same" and self._settings["chunk_size"] is not None:
-            yield watched(drawn)
-            while True:
-                yield replayed(drawn)
-        while True:
-            yield nullcontext()
+        """Return what the random draws of each chunk happen in."""
+        if self._settings["randomness"] == "same":
+            return draws("same", "vmap")
+        return itertools.repeat(nullcontext())
 
     def _on_batch(
         self, library: BatchLibrary, mapped: _Mapped, samples: Sequence[Tensor | None], size: int

@@ -172,7 +172,9 @@ class _BySample(_Step):
             for v, b, t in zip(values, batched, tracked, strict=True)
         ]
         places = [list(row) for row in zip(*columns, strict=True)] or [[]] * count
-        return inputs.parts(places, inputs.run(self._run, places, _draws(info, self.name)))
+        return inputs.parts(
+            places, inputs.run(self._run, places, draws(info.randomness, self.name))
+        )
 
     def _run(
         self, places: Sequence[list[Any]], draws: Iterator[AbstractContextManager[Any]]
@@ -218,14 +220,14 @@ def _parted(called: UserCall) -> tuple[list[Tensor], list[Any]]:
     return outs, [x for x in results if not isinstance(x, Tensor)]
 
 
-def _draws(info: VmapInfo, name: str) -> Iterator[AbstractContextManager[Any]]:
-    """Yield for each sample what its random draws happen in."""
+def draws(randomness: str, name: str) -> Iterator[AbstractContextManager[Any]]:
+    """Yield for each sample, or each chunk of samples, what its random draws happen in."""
     drawn: Drawn = {}
-    if info.randomness == "different":
+    if randomness == "different":
         while True:
             yield nullcontext()
     yield watched(drawn)
-    if drawn and info.randomness == "error":
+    if drawn and randomness == "error":
         required = f'randomness="different" or "same" required for {name}'
         raise ArgumentError(compose("vmap", required, 'random numbers under "error"'))
     while True:

@@ -66,7 +66,11 @@ def derived(
     if op.elementwise and _multiplies(op, vectors, values):
         (out,) = results_in(xp, op, values, settings)
         if _is_complex(out) == (True in [_is_complex(v) for v in vectors.values()]):
-            return [(out, _multiplied(xp, op, vectors, values, out, settings))]
+            tangent, dtype = _products(xp, op, vectors, values, out, settings), out.dtype
+            if tangent.dtype is not dtype:
+                is_tensor = xp is TENSOR_XP
+                tangent = tangent.to(dtype) if is_tensor else NUMPY.tidy(tangent).astype(dtype)
+            return [(out, tangent)]
     whole = {i: _broadcast(xp, v, values[i]) for i, v in vectors.items()}
     rows = _linear(xp, op, values, whole, settings)
     if rows is None:
@@ -162,21 +166,6 @@ def _multiplies(op: Primitive, vectors: dict[int, Any], values: Sequence[Any]) -
     return op.holomorphic or True not in [_is_complex(v) for v in values]
 
 
-def _multiplied(
-    xp: Any,
-    op: Primitive,
-    vectors: dict[int, Any],
-    values: Sequence[Any],
-    out: Any,
-    settings: dict[str, Any],
-) -> Any:
-    """Return the tangent of a result: the sum of the rules, with the vectors for the gradient."""
-    tangent = _products(xp, op, vectors, values, out, settings)
-    if tangent.dtype is out.dtype:
-        return tangent
-    return tangent.to(out.dtype) if xp is TENSOR_XP else NUMPY.tidy(tangent).astype(out.dtype)
-
-
 def _products(
     xp: Any,
     op: Primitive,
@@ -185,6 +174,7 @@ def _products(
     out: Any,
     settings: dict[str, Any],
 ) -> Any:
+    """Return the sum of the rules, with the vectors for the gradient."""
     known = {"xp": xp, op.results[0]: out, **dict(zip(op.inputs, values, strict=True))}
     if op.symmetric and len(vectors) == 2:
         (x, v), (y, w) = zip(values, vectors.values(), strict=True)
