@@ -52,6 +52,7 @@ def _reduce(
 
 
 adapter("sum")(partial(_reduce, xp.sum, 0, operator.add))
+adapter("nansum")(partial(_reduce, xp.nansum, 0, operator.add))
 adapter("prod")(partial(_reduce, xp.prod, 1, operator.mul))
 
 
@@ -187,8 +188,16 @@ def _without_nans(name: str) -> None:
         return reduction(a, *args, where=there if where is True else there & where, **settings)
 
 
-for _name in ("sum", "prod", "mean", "var", "std"):
+for _name in ("prod", "var", "std"):
     _without_nans(_name)
+
+
+@adapter("nanmean")
+def nanmean(
+    a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False, *, where: Any = True
+) -> Any:
+    x = _chosen(inexact(a, dtype), where, math.nan)
+    return xp.nanmean(x, axis=axis, keepdims=keepdims)
 
 
 def _nan_scan(name: str, neutral: float, a: Any, axis: Any = None, dtype: Any = None) -> Any:
