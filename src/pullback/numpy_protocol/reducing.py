@@ -100,10 +100,10 @@ def ptp(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
 def mean(
     a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False, *, where: Any = True
 ) -> Any:
-    x, over = inexact(a, dtype), {"axis": axis, "keepdims": keepdims}
+    x = inexact(a, dtype)
     if where is True:
-        return xp.mean(x, **over)
-    mask = xp.broadcast_to(truth(where), x.shape)
+        return xp.mean(x, axis=axis, keepdims=keepdims)
+    mask, over = xp.broadcast_to(truth(where), x.shape), {"axis": axis, "keepdims": keepdims}
     return xp.sum(_chosen(x, mask, 0), **over) / xp.sum(xp.astype(mask, x.dtype), **over)
 
 
