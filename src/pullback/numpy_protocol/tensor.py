@@ -6,7 +6,7 @@ function of NumPy's with the array in first place is made of that function's cou
 names nothing but an axis is the operation. ``dim`` and ``keepdim`` mean ``axis`` and ``keepdims``.
 """
 
-# mypy: disable-error-code="override"
+# mypy: disable-error-code="misc, override"
 # The methods have ndarray's parameters, and not Tensor's.
 
 from __future__ import annotations
