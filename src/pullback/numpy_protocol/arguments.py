@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from pullback.arrays import NUMPY, DType, constant, dtype_of, library_of
+from pullback.core.custom.pytree import leaves, map_leaves
 from pullback.core.function.namespace import TENSOR_XP
 from pullback.core.tensor.tensor import Tensor, box
 from pullback.core.tensor.versions import BORROWED
@@ -45,7 +46,7 @@ def operand(value: Any, cls: type[Tensor] = Tensor) -> Any:
         return value
     if value.__class__ is np.ndarray:
         return _snapshot(value, cls)
-    if isinstance(value, (list, tuple)) and holds_tensor(value):
+    if isinstance(value, (list, tuple)) and tensors_in(value):
         return xp.stack([as_tensor(item) for item in value])
     tensor = xp.asarray(value if hasattr(value, "dtype") else np.asarray(value), copy=True)
     return tensor if cls is Tensor else box(tensor._data, cls=cls)
@@ -67,7 +68,8 @@ def as_tensor(value: Any, like: Tensor | None = None) -> Any:
         return value
     if like is not None and value.__class__ is np.ndarray:
         return _snapshot(value, like.__class__)
-    if like is not None and not hasattr(value, "dtype") and not holds_tensor(value):
+    is_list = isinstance(value, (list, tuple))
+    if like is not None and not hasattr(value, "dtype") and not (is_list and tensors_in(value)):
         return beside(np.array(value), like)  # not the memory of what NumPy reads it from
     value = operand(value, Tensor if like is None else like.__class__)
     return value if isinstance(value, Tensor) else xp.asarray(np.asarray(value))
@@ -108,20 +110,9 @@ def with_rank(x: Any, rank: int) -> Any:
     return xp.reshape(x, (1,) * (rank - x.ndim) + x.shape) if x.ndim < rank else x
 
 
-def holds_tensor(value: Any) -> bool:
-    """Return whether a tensor is somewhere in nested lists and tuples."""
-    if isinstance(value, (list, tuple)):
-        return any(map(holds_tensor, value))
-    return isinstance(value, Tensor)
-
-
 def tensors_in(value: Any) -> list[Tensor]:
     """Return the tensors in nested lists, tuples and dictionaries."""
-    if isinstance(value, dict):
-        value = list(value.values())
-    if isinstance(value, (list, tuple)):
-        return [tensor for item in value for tensor in tensors_in(item)]
-    return [value] if isinstance(value, Tensor) else []
+    return [x for x in leaves(value) if isinstance(x, Tensor)]
 
 
 def truth(mask: Any) -> Any:
@@ -135,27 +126,27 @@ def values_of(value: Any) -> Any:
 
     For what depends on the values without a derivative: an order, places, a dtype.
     """
-    if isinstance(value, Tensor):
-        array = constant(value.data_array())
-        return library_of(array).to_numpy(array)
-    if isinstance(value, dict):
-        return {key: values_of(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)) and holds_tensor(value):
-        items = map(values_of, value)
-        return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
-    return value
+    return map_leaves(_values, value)
+
+
+def _values(x: Any) -> Any:
+    if not isinstance(x, Tensor):
+        return x
+    array = constant(x.data_array())
+    return library_of(array).to_numpy(array)
 
 
 def beside(result: Any, like: Tensor) -> Any:
     """Return NumPy's arrays as tensors where `like` is; other results as they are."""
-    if isinstance(result, (tuple, list)):
-        items = [beside(item, like) for item in result]
-        return type(result)(*items) if hasattr(result, "_fields") else type(result)(items)
-    if not isinstance(result, np.ndarray) or result.dtype.kind not in "biufc":
-        return result
-    library = library_of(like._data)
-    array = library.from_numpy(result, library.native_device(like.device))
-    return box(array, cls=like.__class__)
+
+    def tensor(x: Any) -> Any:
+        if not isinstance(x, np.ndarray) or x.dtype.kind not in "biufc":
+            return x
+        library = library_of(like._data)
+        array = library.from_numpy(x, library.native_device(like.device))
+        return box(array, cls=like.__class__)
+
+    return map_leaves(tensor, result)
 
 
 def numpy_dtype(wanted: Any) -> Any:

@@ -209,25 +209,20 @@ adapter("nancumsum")(partial(_nan_scan, "cumsum", 0))
 adapter("nancumprod")(partial(_nan_scan, "cumprod", 1))
 
 
-def _nan_extreme(
-    name: str,
-    worst: float,
-    a: Any,
-    axis: Any = None,
-    keepdims: bool = False,
-    initial: Any = None,
-    where: Any = True,
-) -> Any:
+@wraps(_extreme)
+def _nan_extreme(name: str, a: Any, axis: Any = None, keepdims: bool = False, **start: Any) -> Any:
     x, over = as_tensor(a), {"axis": axis, "keepdims": keepdims}
     if not x.dtype.is_inexact:
-        return _extreme(name, x, **over, initial=initial, where=where)
-    there = xp.logical_not(xp.isnan(x))
-    result = _extreme(name, xp.where(there, x, worst), **over, initial=initial, where=where)
-    return result if initial is not None else xp.where(xp.any(there, **over), result, math.nan)
+        return _extreme(name, x, **over, **start)
+    there, worst = xp.logical_not(xp.isnan(x)), -math.inf if name == "max" else math.inf
+    result = _extreme(name, xp.where(there, x, worst), **over, **start)
+    if start.get("initial") is not None:
+        return result
+    return xp.where(xp.any(there, **over), result, math.nan)
 
 
-adapter("nanmax")(partial(_nan_extreme, "max", -math.inf))
-adapter("nanmin")(partial(_nan_extreme, "min", math.inf))
+adapter("nanmax")(partial(_nan_extreme, "max"))
+adapter("nanmin")(partial(_nan_extreme, "min"))
 
 
 # -- order statistics ------------------------------------------------------------------------------
@@ -287,15 +282,9 @@ def _ranks(ordered: Any, q: Any, method: str, skip_nan: bool) -> Any:
     return ranks
 
 
-def _percentile(
-    skip_nan: bool,
-    a: Any,
-    q: Any,
-    axis: Any = None,
-    method: str = "linear",
-    keepdims: bool = False,
-) -> Any:
-    return _quantile(skip_nan, a, operand(q) / 100, axis, method, keepdims)
+@wraps(_quantile)
+def _percentile(skip_nan: bool, a: Any, q: Any, *settings: Any, **more: Any) -> Any:
+    return _quantile(skip_nan, a, operand(q) / 100, *settings, **more)
 
 
 def _median(skip_nan: bool, a: Any, axis: Any = None, keepdims: bool = False) -> Any:

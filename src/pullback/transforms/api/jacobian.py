@@ -319,7 +319,9 @@ def _columns(
         columns = _pushed(push, k, sources, 1, outs, together)
         if source.is_complex():
             imaginary = _pushed(push, k, sources, 1j, outs, together)
-            columns = _as_gradients(columns, imaginary)
+            pairs = zip(columns, imaginary, strict=True)
+            # gradients are of the real part of each element
+            columns = [_real_part(x) + 1j * _real_part(y) for x, y in pairs]
         for i, out in enumerate(outs):
             blocks[i].append(_block(columns[i] if columns else None, out, source))
     return blocks
@@ -348,12 +350,6 @@ def _pushed(
             pass
     rows = [along(units(i, i + 1)[0]) for i in range(count)]
     return [stack(column) for column in zip(*rows, strict=True)]
-
-
-def _as_gradients(by_real: Sequence[Tensor], by_imaginary: Sequence[Tensor]) -> list[Tensor]:
-    """Return derivatives by a complex number as gradients have them, of the real part of each."""
-    pairs = zip(by_real, by_imaginary, strict=True)
-    return [_real_part(x) + 1j * _real_part(y) for x, y in pairs]
 
 
 def _real_part(x: Tensor) -> Tensor:

@@ -112,25 +112,24 @@ def _without_ellipsis(items: list[Any], ndim: int) -> list[Any]:
 def _axes_read(item: Any) -> int:
     if item is None or item is Ellipsis or isinstance(item, bool):
         return 0
-    if is_array(item) and library_of(item).dtype(item).kind == "b":
-        return len(item.shape)
-    return 1
+    return len(item.shape) if _is_mask(item) else 1
+
+
+def _is_mask(item: Any) -> bool:
+    return is_array(item) and library_of(item).dtype(item).kind == "b"
 
 
 def _host(item: Any) -> Any:
     """Return an item of an index for looking at shapes alone."""
     if not is_array(item):
         return item
-    library = library_of(item)
-    if library.dtype(item).kind == "b":
-        return library.to_numpy(item)
-    return NUMPY.xp.zeros(item.shape, int)
+    return library_of(item).to_numpy(item) if _is_mask(item) else NUMPY.xp.zeros(item.shape, int)
 
 
 def _rank(items: list[Any], advanced: list[bool]) -> int:
     """Return how many axes index arrays make together: a mask makes one."""
     ranks = [
-        1 if library_of(i).dtype(i).kind == "b" and i.shape else len(i.shape)
+        1 if _is_mask(i) and i.shape else len(i.shape)
         for i, a in zip(items, advanced, strict=True)
         if a and is_array(i)
     ]
