@@ -7,6 +7,7 @@ have to be an array raises if a gradient is asked for.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import itertools
@@ -225,20 +226,11 @@ def counterpart(function: Any) -> Callable[..., Any]:
 @functools.cache
 def names() -> dict[Any, str]:
     """Return the names below ``np`` of the functions that NumPy lets others take over."""
-    stride_tricks = np.lib.stride_tricks
-    spaces = (
-        ("linalg.", np.linalg),
-        ("fft.", np.fft),
-        ("lib.stride_tricks.", stride_tricks),
-        ("", np),
-    )
-    listed = [*ADAPTERS, *NUMPY, *OF_VALUES, *ARRAYS_LIKE, *NO_COUNTERPART]
-    return {
-        getattr(space, name.removeprefix(prefix)): name
-        for prefix, space in spaces
-        for name in listed
-        if name.startswith(prefix) and hasattr(space, name.removeprefix(prefix))
-    }
+    result = {}
+    for name in [*ADAPTERS, *NUMPY, *OF_VALUES, *ARRAYS_LIKE, *NO_COUNTERPART]:
+        with contextlib.suppress(AttributeError):  # some are of one version of NumPy alone
+            result[operator.attrgetter(name)(np)] = name
+    return result
 
 
 class _Call:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from pullback.core.custom.pytree import leaves
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, compose
 from pullback.numpy_protocol.arguments import (
@@ -17,6 +18,7 @@ from pullback.numpy_protocol.arguments import (
     adapter,
     as_tensor,
     position,
+    tensors_in,
     together,
     values_of,
     with_rank,
@@ -104,9 +106,8 @@ adapter("append")(lambda arr, values, axis=None: xp.concat(together(arr, values)
 
 @adapter("block")
 def block(arrays: Any) -> Any:
-    depth, parts = _depth(arrays), _innermost(arrays)
-    rank = max(depth, *map(_rank_of, parts))
-    like = next((a for a in parts if isinstance(a, Tensor)), None)
+    depth, like = _depth(arrays), tensors_in(arrays)[0]
+    rank = max([depth, *(len(getattr(a, "shape", ())) for a in leaves(arrays))])
 
     def joined(part: Any, level: int) -> Any:
         if level == depth:
@@ -118,14 +119,6 @@ def block(arrays: Any) -> Any:
 
 def _depth(part: Any) -> int:
     return 1 + _depth(part[0]) if isinstance(part, list) else 0
-
-
-def _innermost(part: Any) -> list[Any]:
-    return [a for item in part for a in _innermost(item)] if isinstance(part, list) else [part]
-
-
-def _rank_of(a: Any) -> int:
-    return len(getattr(a, "shape", ()))
 
 
 @adapter("split")
