@@ -44,16 +44,6 @@ _ndarray = NUMPY.array_types[0]
 _BY_POSITION = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
-def argnum_of(api: str, argnum: Argnum, argnums: Argnum | None) -> Argnum:
-    """Return what `argnum`, or its synonym `argnums`, says."""
-    if argnums is None:
-        return argnum
-    if argnum != 0:
-        came = f"argnum={argnum!r} and argnums={argnums!r}"
-        raise ArgumentError(compose(api, "argnum or argnums required, which mean the same", came))
-    return argnums
-
-
 class Input(NamedTuple):
     """One leaf of a differentiated argument: the original, and the tensor that replaces it."""
 
@@ -308,6 +298,12 @@ class Transformed:
             raise ArgumentTypeError(compose(api, "a function required", type(fun).__name__))
         self.__name__ = self.__qualname__ = api  # where the function has no name
         functools.update_wrapper(self, fun)
+        if (argnums := settings.pop("argnums", None)) is not None:
+            if settings["argnum"] != 0:
+                required = "argnum or argnums required, which mean the same"
+                came = f"argnum={settings['argnum']!r} and argnums={argnums!r}"
+                raise ArgumentError(compose(api, required, came))
+            settings["argnum"] = argnums
         self._transform, self._fun, self._settings = transform, fun, settings
         self._api, self._argnum = api, settings.get("argnum", 0)
         self._has_aux = settings.get("has_aux", False)

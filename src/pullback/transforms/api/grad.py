@@ -11,7 +11,6 @@ from pullback.transforms.api.arguments import (
     Function,
     Transformed,
     all_arguments,
-    argnum_of,
     name_of,
 )
 from pullback.transforms.api.recording import (
@@ -77,7 +76,7 @@ def grad(
     >>> grad(lambda x, power: x**power, "x")(3.0, power=2.0)
     6.0
     """
-    return Gradient(grad, fun, argnum=argnum_of("grad", argnum, argnums), has_aux=has_aux)
+    return Gradient(grad, fun, argnum=argnum, argnums=argnums, has_aux=has_aux)
 
 
 def value_and_grad(
@@ -96,8 +95,7 @@ def value_and_grad(
     >>> value_and_grad(lambda x: x**3)(2.0)
     (8.0, 12.0)
     """
-    argnum = argnum_of("value_and_grad", argnum, argnums)
-    return Gradient(value_and_grad, fun, argnum=argnum, has_aux=has_aux)
+    return Gradient(value_and_grad, fun, argnum=argnum, argnums=argnums, has_aux=has_aux)
 
 
 def elementwise_grad(
@@ -117,7 +115,7 @@ def elementwise_grad(
     >>> elementwise_grad(np.tanh)(np.array([0.0, 1.0]))
     array([1.        , 0.41997434])
     """
-    return Gradient(elementwise_grad, fun, argnum=argnum_of("elementwise_grad", argnum, argnums))
+    return Gradient(elementwise_grad, fun, argnum=argnum, argnums=argnums)
 
 
 class Gradient(Transformed):

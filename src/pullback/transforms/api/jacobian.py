@@ -23,7 +23,6 @@ from pullback.transforms.api.arguments import (
     Arguments,
     Function,
     Transformed,
-    argnum_of,
     name_of,
 )
 from pullback.transforms.api.jvp import run_forward
@@ -99,11 +98,10 @@ def jacobian(
     array([[ 6.,  0.],
            [ 0., 12.]])
     """
-    argnum = argnum_of("jacobian", argnum, argnums)
     if mode not in (None, "reverse", "forward"):
         required = "mode 'reverse', 'forward' or None required"
         raise ArgumentError(compose("jacobian", required, repr(mode)))
-    return Jacobian(jacobian, fun, argnum=argnum, mode=mode, has_aux=has_aux)
+    return Jacobian(jacobian, fun, argnum=argnum, argnums=argnums, mode=mode, has_aux=has_aux)
 
 
 def jacrev(
@@ -121,7 +119,7 @@ def jacrev(
     array([[1., 0.],
            [1., 1.]])
     """
-    return Jacobian(jacrev, fun, argnum=argnum_of("jacrev", argnum, argnums), has_aux=has_aux)
+    return Jacobian(jacrev, fun, argnum=argnum, argnums=argnums, has_aux=has_aux)
 
 
 def jacfwd(
@@ -140,7 +138,7 @@ def jacfwd(
     array([[1., 0.],
            [1., 1.]])
     """
-    return Jacobian(jacfwd, fun, argnum=argnum_of("jacfwd", argnum, argnums), has_aux=has_aux)
+    return Jacobian(jacfwd, fun, argnum=argnum, argnums=argnums, has_aux=has_aux)
 
 
 class Jacobian(Transformed):
@@ -406,8 +404,7 @@ def hessian(
     array([[6., 4.],
            [4., 0.]])
     """
-    argnum = argnum_of("hessian", argnum, argnums)
-    return Hessian(hessian, fun, argnum=argnum, has_aux=has_aux)
+    return Hessian(hessian, fun, argnum=argnum, argnums=argnums, has_aux=has_aux)
 
 
 def hvp(fun: Function, argnum: Argnum = 0, *, argnums: Argnum | None = None) -> Function:
@@ -448,7 +445,7 @@ def hvp(fun: Function, argnum: Argnum = 0, *, argnums: Argnum | None = None) -> 
     >>> hvp(lambda x: x[0] ** 2 * x[1])(np.array([2.0, 3.0]), np.array([1.0, 10.0]))
     array([46.,  4.])
     """
-    return HessianProduct(hvp, fun, argnum=argnum_of("hvp", argnum, argnums))
+    return HessianProduct(hvp, fun, argnum=argnum, argnums=argnums)
 
 
 def vhp(fun: Function, argnum: Argnum = 0, *, argnums: Argnum | None = None) -> Function:
@@ -464,7 +461,7 @@ def vhp(fun: Function, argnum: Argnum = 0, *, argnums: Argnum | None = None) -> 
     >>> vhp(lambda x: x[0] ** 2 * x[1])(np.array([2.0, 3.0]), np.array([1.0, 10.0]))
     array([46.,  4.])
     """
-    return HessianProduct(vhp, fun, argnum=argnum_of("vhp", argnum, argnums))
+    return HessianProduct(vhp, fun, argnum=argnum, argnums=argnums)
 
 
 hessian_vector_product = hvp
@@ -475,8 +472,8 @@ class Hessian(Transformed):
 
     def __init__(self, transform: Callable[..., Any], fun: Function, **settings: Any) -> None:
         super().__init__(transform, fun, **settings)
-        first = Jacobian(transform, fun, **settings)
-        self._second = Jacobian(transform, first, **settings)
+        first = Jacobian(transform, fun, **self._settings)
+        self._second = Jacobian(transform, first, **self._settings)
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """Return the Hessian, with the second object where there is one."""
