@@ -21,6 +21,8 @@ from pullback.core.tensor.tensor import Tensor, box, tensor_class
 from pullback.core.tensor.versions import EPOCH, counter_of, version_of
 from pullback.errors import InplaceError, compose
 
+NODE = operator.attrgetter("_node")
+
 OfTensors = Callable[..., Sequence[Tensor]]
 GradientsOf = Callable[[list[bool], list[bool]], OfTensors]
 
@@ -153,7 +155,7 @@ def record_call(
     """
     mode, cls = STATE.get(), tensor_class(tensors)
     outs = [box(a, cls=cls) for a in arrays]
-    edges = tuple(map(_NODE, tensors))
+    edges = tuple(map(NODE, tensors))
     if edges.count(None) == len(edges):
         return outs
     if not mode.grad:
@@ -169,9 +171,6 @@ def record_call(
     if mode.observer is not None:
         mode.observer.recorded(node, outs)
     return outs
-
-
-_NODE = operator.attrgetter("_node")
 
 
 def _saved(tensor: Tensor, hooks: Any) -> tuple[Any, Any, int]:

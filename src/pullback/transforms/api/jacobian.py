@@ -12,7 +12,7 @@ from pullback.core.backward.api import pulled_back
 from pullback.core.backward.collect import collect
 from pullback.core.custom.pytree import unflatten
 from pullback.core.function.primitive import Primitive
-from pullback.core.graph.node import CustomNode, Extra, Node
+from pullback.core.graph.node import CustomNode, Node
 from pullback.core.tensor.endings import run_in_call
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, BatchedValueError, GraphError, compose
@@ -251,13 +251,9 @@ def is_built_in(out: Tensor) -> bool:
     """Return whether no operation of a user's, and no hook, is in the graph of a result."""
     nodes, suspects = collect([] if out._node is None else [out._node])
     own = any(node.__class__ is CustomNode or node.op.__class__ is WrappedCall for node in nodes)
-    return not own and not any(_is_watched(node.extra) for node in suspects)
-
-
-def _is_watched(extra: Extra | None) -> bool:
-    return extra is not None and bool(
-        extra.tensor_hooks or extra.prehooks or extra.posthooks or extra.retained
-    )
+    extras = [node.extra for node in suspects if node.extra is not None]
+    watched = any(x.tensor_hooks or x.prehooks or x.posthooks or x.retained for x in extras)
+    return not own and not watched
 
 
 def _by_columns(recording: Recording, outs: Sequence[Tensor]) -> list[list[Tensor]] | None:

@@ -14,7 +14,7 @@ arrays for each depth, made once.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 from pullback import hints
 from pullback.arrays import NUMPY, constant
@@ -143,19 +143,17 @@ class BatchLibrary(TransformLibrary):
 
     def to_numpy(self, a: Any) -> Any:
         """Return the values that all samples share; raise where each has its own."""
-        if a.batched:
-            self._has_no_one_value(a)
-        return library_of_part(a.value).to_numpy(a.value)
-
-    def _has_no_one_value(self, a: Any) -> NoReturn:
+        if not a.batched:
+            return library_of_part(a.value).to_numpy(a.value)
         if self.is_beside_parts():
             raise closed_over()
         required = "one value, the same for all samples, required by `if`, float(), item() or NumPy"
+        came = f"a batch of {f'tensors of shape {a.shape}' if a.shape else 'numbers'}"
         hint = (
             "use pb.where for `if`, and b = pb.tensor(b) before `b[i] = x` of an array b; "
             f"{hints.here() or hints.JOINED}; or give vmap what does not differ by in_axes=None"
         )
-        raise refused(self, required, f"a batch of {_kind(a)}", hint)
+        raise refused(self, required, came, hint)
 
     def each(self, function: Callable[..., Any], args: Any, keywords: dict[str, Any]) -> Any:
         return each(self, function, args, keywords)
@@ -175,7 +173,3 @@ class BatchLibrary(TransformLibrary):
         if running.randomness == "same":
             return self.wrap(self._drawn_outside(draw))
         return self.array_class(self._drawn_outside(lambda lead: draw((*lead, running.size))))
-
-
-def _kind(a: Any) -> str:
-    return f"tensors of shape {a.shape}" if a.shape else "numbers"

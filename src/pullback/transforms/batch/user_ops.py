@@ -8,7 +8,6 @@ each sample, and is such a call itself, and so on for every order. Nothing is co
 from __future__ import annotations
 
 import itertools
-import operator
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
@@ -34,7 +33,13 @@ from pullback.transforms.levels import (
     new_level,
     run_recorded,
 )
-from pullback.transforms.user_calls import UserCall, call_function, name_of_function, record_call
+from pullback.transforms.user_calls import (
+    NODE,
+    UserCall,
+    call_function,
+    name_of_function,
+    record_call,
+)
 from pullback.transforms.wrapped import is_part, numpy_scalar, part_of, run_within, to_tensor
 
 _ndarray = NUMPY.array_types[0]
@@ -279,9 +284,6 @@ class _ByRule(_BySample):
         return TENSOR_XP.moveaxis(out, axis, 0)
 
 
-_NODE = operator.attrgetter("_node")
-
-
 class _Pull(_Step):
     """The call that backward makes: of the gradients, through what was recorded.
 
@@ -326,7 +328,7 @@ class _Pull(_Step):
                     roots.append(out)
                     cotangents.append(seed)
             chosen += wanted
-            variables += filter(_NODE, places)
+            variables += filter(NODE, places)
         result: Sequence[Tensor | None] = [None] * len(chosen)
         if roots:
             result = engine.pulled_back(roots, chosen, cotangents, True, recorded, variables)

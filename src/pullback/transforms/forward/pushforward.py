@@ -9,7 +9,6 @@ function's backward, and so on for every order.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -30,7 +29,7 @@ from pullback.ops.functions.diagonals import diag
 from pullback.ops.primitives.conversion import clone
 from pullback.transforms.directions import directions, or_zeros
 from pullback.transforms.levels import has_graph, new_level, run_at_level, run_recorded
-from pullback.transforms.user_calls import UserCall, name_of_function, record_call
+from pullback.transforms.user_calls import NODE, UserCall, name_of_function, record_call
 from pullback.transforms.wrapped import in_one_library, run_within, to_tensor
 
 _ndarray = NUMPY.array_types[0]
@@ -58,7 +57,7 @@ class Pushforward:
                 roots.append(out._node)
                 self._cotangents.append(_zero_leaf(out, level))
         if roots:
-            targets = list(map(_NODE, places))
+            targets = list(map(NODE, places))
             pulled = run(roots, self._cotangents, targets, True, True, False)
             self._pulled = list(map(pulled.__getitem__, targets))
 
@@ -77,9 +76,6 @@ class Pushforward:
         pull, cotangents = engine.pulled_back, self._cotangents
         result = iter(run_at_level(self._level, pull, roots, cotangents, seeds, True, kept))
         return [next(result) if is_tracked else None for is_tracked in self._tracked]
-
-
-_NODE = operator.attrgetter("_node")
 
 
 def _zero_leaf(like: Tensor, level: int) -> Tensor:
