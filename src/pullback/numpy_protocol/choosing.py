@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+import itertools
 from typing import Any
 
 import numpy as np
@@ -32,8 +32,6 @@ from pullback.numpy_protocol.arguments import (
     values_of,
     xp,
 )
-from pullback.numpy_protocol.shaping import resize
-from pullback.ops.axes import normalize_axis
 
 
 # -- by a condition --------------------------------------------------------------------------------
@@ -193,78 +191,48 @@ def setxor1d(ar1: Any, ar2: Any) -> Any:
 
 
 # -- written to ------------------------------------------------------------------------------------
-@adapter("fill_diagonal")
-def fill_diagonal(a: Any, val: Any) -> None:
-    """Write on the diagonal of a tensor, recorded."""
-    places = np.arange(min(a.shape))
-    value = operand(val)
-    if isinstance(value, Tensor) and value.ndim:
-        elements = flat(value)
-        value = elements[places % elements.shape[0]]
-    a[(places,) * a.ndim] = value
+def _writing(name: str, parameters: str, values: str) -> None:
+    """Register NumPy's function that writes the argument `values` into the first one.
+
+    Where it writes what into a tensor it says itself, by the numbers of the elements.
+    """
+    function, names = getattr(np, name), parameters.split()
+
+    def write(*args: Any, **settings: Any) -> None:
+        inputs = {**dict(zip(names, args, strict=False)), **settings}
+        target = inputs[names[0]]
+        if not isinstance(target, Tensor):
+            run_into_array(f"np.{name}", function, target, args, settings)
+            return
+        new, places = as_tensor(inputs[values], target), np.zeros(target.shape, int)
+        numbers = np.arange(1, new.numel() + 1).reshape(new.shape)
+        left = values_of({**inputs, names[0]: places, values: numbers})
+        function(*[left.pop(n) for n in itertools.takewhile(inputs.__contains__, names)], **left)
+        written = places > 0
+        target[written] = flat(new)[places[written] - 1]
+
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    own = inspect.Signature([inspect.Parameter(n, kind) for n in names])
+    write.__signature__ = own  # type: ignore[attr-defined]
+    adapter(name)(write)
 
 
-_Write = Callable[..., None]
+_writing("fill_diagonal", "a val wrap", "val")
+_writing("place", "arr mask vals", "vals")
+_writing("put", "a ind v mode", "v")
+_writing("put_along_axis", "arr indices values axis", "values")
+_writing("putmask", "a mask values", "values")
 
 
-def _writing(name: str) -> Callable[[_Write], _Write]:
-    """Register how NumPy's function of that name writes into a tensor; into an array it does."""
-    function = getattr(np, name)
-
-    def decorate(write: _Write) -> _Write:
-        first = next(iter(inspect.signature(write).parameters))
-
-        @adapter(name)
-        @functools.wraps(write)
-        def run(*args: Any, **settings: Any) -> None:
-            target = args[0] if args else settings[first]
-            if isinstance(target, Tensor):
-                write(*args, **settings)
-            else:
-                run_into_array(f"np.{name}", function, target, args, settings)
-
-        return run
-
-    return decorate
-
-
-@_writing("copyto")
+@adapter("copyto")
 def copyto(dst: Any, src: Any, where: Any = True) -> None:
-    if where is True:
+    if not isinstance(dst, Tensor):
+        run_into_array("np.copyto", np.copyto, dst, (dst, src), {"where": where})
+    elif where is True:
         dst[...] = operand(src)
     else:
         mask = np.broadcast_to(values_of(where), dst.shape)
         dst[mask] = xp.broadcast_to(as_tensor(src), dst.shape)[mask]
-
-
-@_writing("put")
-def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
-    index = np.ravel(values_of(ind)).astype(int)
-    places = np.arange(a.numel()).take(index, mode=mode)  # type: ignore[call-overload]
-    if places.size:
-        a[np.unravel_index(places, a.shape)] = resize(as_tensor(v, a), places.shape)
-
-
-@_writing("putmask")
-def putmask(a: Any, mask: Any, values: Any) -> None:
-    chosen = np.asarray(values_of(mask), bool)
-    a[chosen] = resize(as_tensor(values, a), a.shape)[chosen]
-
-
-@_writing("place")
-def place(arr: Any, mask: Any, vals: Any) -> None:
-    chosen = np.asarray(values_of(mask), bool)
-    arr[chosen] = resize(as_tensor(vals, arr), (int(chosen.sum()),))
-
-
-@_writing("put_along_axis")
-def put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None = -1) -> None:
-    index = np.asarray(values_of(indices))
-    if axis is None:
-        put(arr, index, values)
-        return
-    along = normalize_axis("np.put_along_axis", axis, arr.ndim)
-    arr[_rows(arr.shape, index, along)] = operand(values)
 
 
 def _is_wrapped(tensor: Tensor) -> bool:

@@ -21,7 +21,7 @@ from pullback.arrays import DTYPES, NUMPY, DType
 from pullback.core.tensor.endings import warn_of_end
 from pullback.core.tensor.tensor import FOR_ARRAYS, Tensor
 from pullback.errors import ArgumentError, BatchedValueError, DTypeError, compose
-from pullback.numpy_protocol import choosing, computing, reducing, shaping
+from pullback.numpy_protocol import computing, reducing, shaping
 from pullback.numpy_protocol.arguments import ADAPTERS, numpy_dtype, operand, tensors_in, values_of
 from pullback.numpy_protocol.protocol import counterpart, is_known_type
 from pullback.numpy_protocol.renamings import renamed
@@ -217,7 +217,7 @@ class NumPyTensor(Tensor):
 
     def put(self: Any, indices: Any, values: Any, mode: str = "raise") -> None:
         """Write at places of the flat array, in place; values are repeated as needed."""
-        choosing.put(self, indices, values, mode)
+        ADAPTERS["put"](self, indices, values, mode)
 
     # -- shapes ------------------------------------------------------------------------------------
     diagonal, repeat = _function("diagonal"), _function("repeat")
