@@ -325,7 +325,7 @@ class Transformed:
         settings = (
             f", {name}={value!r}"
             for name, value in self._settings.items()
-            if value != parameters[name].default
+            if value != getattr(parameters.get(name), "default", None)
         )
         return f"{self._api}({shown}{''.join(settings)})"
 
