@@ -90,7 +90,14 @@ class Arguments:
         """Return each leaf of the differentiated arguments as a tensor; None for an integer."""
         result, is_any = [], False
         for i, leaf in enumerate(self.leaves):
-            source = _source(self, i, leaf)
+            source = leaf if isinstance(leaf, Tensor) else tensor_for(leaf)
+            if source is None and leaf is not None:
+                constant = "give what is constant in another argument, or close over it"
+                hint = _way_for_module(self.api, leaf) or constant
+                required = f"floating-point numbers required in {self.path(i)}"
+                raise ArgumentTypeError(compose(self.api, required, type(leaf).__name__, hint=hint))
+            if source is not None and not source.dtype.is_inexact:
+                source = None
             result.append(source)
             is_any = is_any or source is not None
         if result and not is_any:
@@ -140,7 +147,11 @@ class Arguments:
         """Add a note to an error that a list of numbers for a vector may have caused."""
         for name, key in zip(self.names, self._keys, strict=True):
             given = self._kwargs[key] if isinstance(key, str) else self._args[key]
-            if given.__class__ in (list, tuple) and given and all(map(_is_number, given)):
+            if (
+                given.__class__ in (list, tuple)
+                and given
+                and all(isinstance(x, (int, float, complex)) for x in given)
+            ):
                 what = f"{name} of {name_of(self.fun)} is a {type(given).__name__} of numbers"
                 vector = f"np.array({reprlib.repr(given)})"
                 error.add_note(f"hint: {what}: write {vector} for a vector")
@@ -224,23 +235,6 @@ def class_for(given: Any) -> type[Tensor]:
     if isinstance(given, Tensor):
         return given.__class__
     return Tensor if is_array(given) and library_of(given) is not NUMPY else NumPyTensor
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float, complex))
-
-
-def _source(arguments: Arguments, i: int, given: Any) -> Tensor | None:
-    """Return a leaf as a tensor; None for an integer, which has no derivative."""
-    source = given if isinstance(given, Tensor) else tensor_for(given)
-    if source is None and given is None:
-        return None
-    if source is None:
-        constant = "give what is constant in another argument, or close over it"
-        hint = _way_for_module(arguments.api, given) or constant
-        required = f"floating-point numbers required in {arguments.path(i)}"
-        raise ArgumentTypeError(compose(arguments.api, required, type(given).__name__, hint=hint))
-    return source if source.dtype.is_inexact else None
 
 
 # How a transform is called of a function of a module's parameters, if not by what it returns.

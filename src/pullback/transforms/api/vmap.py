@@ -7,9 +7,7 @@ of its form; chunks; and results with their axis. What a batch computes is the b
 from __future__ import annotations
 
 import functools
-import itertools
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from pullback.arrays import is_array, library_of
@@ -138,7 +136,9 @@ class Vmapped(Transformed):
         chunk_size = self._settings["chunk_size"]
         step = size if chunk_size is None else int(chunk_size)
         outs: list[list[Any]] = []
-        for start, drawn in zip(range(0, size, step), self._draws(), strict=False):
+        # Each chunk has draws of its own, or those of the first.
+        kind = "same" if self._settings["randomness"] == "same" else "different"
+        for start, drawn in zip(range(0, size, step), draws(kind, "vmap"), strict=False):
             part = samples
             if step < size:
                 part = [x if x is None else x[start : start + step] for x in samples]
@@ -148,12 +148,6 @@ class Vmapped(Transformed):
         results = outs[0] if len(outs) == 1 else self._joined(outs, structure)
         results = _apart(results, mapped.arrays)
         return unflatten(structure, leaves_as_given(results, mapped.arrays))
-
-    def _draws(self) -> Iterator[AbstractContextManager[Any]]:
-        """Return what the random draws of each chunk happen in."""
-        if self._settings["randomness"] == "same":
-            return draws("same", "vmap")
-        return itertools.repeat(nullcontext())
 
     def _on_batch(
         self, library: BatchLibrary, mapped: _Mapped, samples: Sequence[Tensor | None], size: int
