@@ -48,7 +48,8 @@ def run_recorded(level: int, fn: Callable[..., Any], /, *args: Any, **kw: Any) -
     """Do the same in the mode in which a transform at that level records."""
     mode = STATE.get()
     recording = mode if mode is RECORD else changed_mode(_RECORDING)
-    return run_with(STATE, recording, run_at_level, level, fn, *args, **kw)
+    level = max(level, LEVEL.get() or 0)
+    return run_with(STATE, recording, run_with, LEVEL, level, fn, *args, **kw)
 
 
 def depends_on_outer_level(level: int, values: Iterable[Any]) -> bool:

@@ -47,7 +47,7 @@ from pullback.ops.primitives.indexing import index_put_p, reader, setitem_p
 from pullback.ops.primitives.products import matmul_p
 from pullback.ops.primitives.reductions import sum_p
 from pullback.ops.primitives.shape import broadcast_to_p, permute_p, reshape_p
-from pullback.transforms.levels import WRAPPING, Running, run_at_level
+from pullback.transforms.levels import LEVEL, WRAPPING, Running
 from pullback.transforms.user_calls import UserCall, call_function
 
 _ndarray = NUMPY.array_types[0]
@@ -518,7 +518,7 @@ def run_wrapped(
                     raise error from raised
             raise
 
-    inside = functools.partial(run_in_call, levels, run_at_level, library.level, run)
+    inside = functools.partial(run_in_call, levels, run_with, LEVEL, library.level, run)
     inside = functools.partial(run_with, MAKING, library, run_with, WRITES, writes, inside)
     result = run_with(WRAPPING, (*WRAPPING.get(), running), inside)
     if writes.adopted and (error := writes.put_back()) is not None:
