@@ -65,8 +65,8 @@ MAY_IMPORT_NUMPY = {
     **{
         f"numpy_protocol/{name}.py": "the protocol is NumPy's"
         for name in (
-            *("arguments", "choosing", "computing", "methods", "products", "protocol"),
-            *("reducing", "renamings", "shaping", "ufunc_methods"),
+            *("arguments", "choosing", "computing", "products", "protocol"),
+            *("reducing", "renamings", "shaping", "tensor", "ufunc_methods"),
         )
     },
 }

@@ -147,9 +147,13 @@ from pullback import numpy_protocol as _numpy_protocol
 from pullback.ops import methods as _methods
 
 # functions of functions
-from pullback.transforms import (checkpoint, elementwise_grad, grad, hessian,
-    hessian_vector_product, hvp, jacfwd, jacobian, jacrev, jvp, linearize, save_as, save_on_cpu,
-    value_and_grad, vhp, vjp, vmap)
+from pullback.transforms.api.checkpoint import checkpoint
+from pullback.transforms.api.grad import elementwise_grad, grad, value_and_grad, vjp
+from pullback.transforms.api.jacobian import (hessian, hessian_vector_product, hvp, jacfwd,
+    jacobian, jacrev, vhp)
+from pullback.transforms.api.jvp import jvp, linearize
+from pullback.transforms.api.saved_tensors import save_as, save_on_cpu
+from pullback.transforms.api.vmap import vmap
 
 # the modules
 from pullback import (autograd, check, cuda, errors, fft, implicit, interop, linalg, nn, optim,

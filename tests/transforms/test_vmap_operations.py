@@ -8,7 +8,6 @@ from tests.ops._cases import mostly
 import pullback as pb
 from pullback.errors import BatchedValueError
 from pullback.ops.declare import REGISTRY
-from pullback.transforms.batch.indexing import INDEXING
 from pullback.transforms.batch.rules import RULES
 
 SAMPLES = 3
@@ -238,4 +237,4 @@ def test_vmap_gives_the_loops_gradient_where_each_sample_has_its_own():
 
 def test_every_batch_that_an_operation_declares_is_a_rule():
     declared = {getattr(d.primitive, "batch", "") for d in REGISTRY.values()} - {""}
-    assert declared == {*RULES, *INDEXING}
+    assert declared == {*RULES}

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from pullback.arrays import NUMPY, DType, constant, dtype_of, library_of
+from pullback.core.custom.pytree import leaves, map_leaves
 from pullback.core.function.namespace import TENSOR_XP
 from pullback.core.tensor.tensor import Tensor, box
 from pullback.core.tensor.versions import BORROWED
@@ -20,6 +21,7 @@ from pullback.ops.axes import normalize_axis
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+xp = TENSOR_XP  # pullback's functions, which counterparts are written with
 # The counterparts written by hand, by the names that NumPy's functions have below `np`. Each
 # takes NumPy's own arguments, less those that change no value and `out`.
 ADAPTERS: dict[str, Callable[..., Any]] = {}
@@ -44,9 +46,9 @@ def operand(value: Any, cls: type[Tensor] = Tensor) -> Any:
         return value
     if value.__class__ is np.ndarray:
         return _snapshot(value, cls)
-    if isinstance(value, (list, tuple)) and holds_tensor(value):
-        return TENSOR_XP.stack([as_tensor(item) for item in value])
-    tensor = TENSOR_XP.asarray(value if hasattr(value, "dtype") else np.asarray(value), copy=True)
+    if isinstance(value, (list, tuple)) and tensors_in(value):
+        return xp.stack([as_tensor(item) for item in value])
+    tensor = xp.asarray(value if hasattr(value, "dtype") else np.asarray(value), copy=True)
     return tensor if cls is Tensor else box(tensor._data, cls=cls)
 
 
@@ -66,10 +68,11 @@ def as_tensor(value: Any, like: Tensor | None = None) -> Any:
         return value
     if like is not None and value.__class__ is np.ndarray:
         return _snapshot(value, like.__class__)
-    if like is not None and not hasattr(value, "dtype") and not holds_tensor(value):
+    is_list = isinstance(value, (list, tuple))
+    if like is not None and not hasattr(value, "dtype") and not (is_list and tensors_in(value)):
         return beside(np.array(value), like)  # not the memory of what NumPy reads it from
     value = operand(value, Tensor if like is None else like.__class__)
-    return value if isinstance(value, Tensor) else TENSOR_XP.asarray(np.asarray(value))
+    return value if isinstance(value, Tensor) else xp.asarray(np.asarray(value))
 
 
 def together(*values: Any) -> list[Any]:
@@ -86,36 +89,30 @@ def inexact(value: Any, dtype: Any = None) -> Any:
     x = as_tensor(value)
     if dtype is None and not x.dtype.is_inexact:
         dtype = np.dtype(np.float64)
-    return x if dtype is None else TENSOR_XP.astype(x, dtype, copy=False)
+    return x if dtype is None else xp.astype(x, dtype, copy=False)
+
+
+def flat(a: Any) -> Any:
+    """Return the elements of an array in one axis."""
+    return xp.reshape(as_tensor(a), (-1,))
 
 
 def along(name: str, a: Any, axis: int | None) -> tuple[Any, int]:
     """Return a tensor and the axis from the front: of the flat tensor where it is None."""
-    x = as_tensor(a)
     if axis is None:
-        return TENSOR_XP.reshape(x, (-1,)), 0
+        return flat(a), 0
+    x = as_tensor(a)
     return x, normalize_axis(name, axis, x.ndim)
 
 
 def with_rank(x: Any, rank: int) -> Any:
     """Return a tensor of at least that many axes, those of length 1 in front."""
-    return TENSOR_XP.reshape(x, (1,) * (rank - x.ndim) + x.shape) if x.ndim < rank else x
-
-
-def holds_tensor(value: Any) -> bool:
-    """Return whether a tensor is somewhere in nested lists and tuples."""
-    if isinstance(value, (list, tuple)):
-        return any(map(holds_tensor, value))
-    return isinstance(value, Tensor)
+    return xp.reshape(x, (1,) * (rank - x.ndim) + x.shape) if x.ndim < rank else x
 
 
 def tensors_in(value: Any) -> list[Tensor]:
     """Return the tensors in nested lists, tuples and dictionaries."""
-    if isinstance(value, dict):
-        value = list(value.values())
-    if isinstance(value, (list, tuple)):
-        return [tensor for item in value for tensor in tensors_in(item)]
-    return [value] if isinstance(value, Tensor) else []
+    return [x for x in leaves(value) if isinstance(x, Tensor)]
 
 
 def truth(mask: Any) -> Any:
@@ -129,27 +126,27 @@ def values_of(value: Any) -> Any:
 
     For what depends on the values without a derivative: an order, places, a dtype.
     """
-    if isinstance(value, Tensor):
-        array = constant(value.data_array())
-        return library_of(array).to_numpy(array)
-    if isinstance(value, dict):
-        return {key: values_of(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)) and holds_tensor(value):
-        items = map(values_of, value)
-        return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
-    return value
+    return map_leaves(_values, value)
+
+
+def _values(x: Any) -> Any:
+    if not isinstance(x, Tensor):
+        return x
+    array = constant(x.data_array())
+    return library_of(array).to_numpy(array)
 
 
 def beside(result: Any, like: Tensor) -> Any:
     """Return NumPy's arrays as tensors where `like` is; other results as they are."""
-    if isinstance(result, (tuple, list)):
-        items = [beside(item, like) for item in result]
-        return type(result)(*items) if hasattr(result, "_fields") else type(result)(items)
-    if not isinstance(result, np.ndarray) or result.dtype.kind not in "biufc":
-        return result
-    library = library_of(like._data)
-    array = library.from_numpy(result, library.native_device(like.device))
-    return box(array, cls=like.__class__)
+
+    def tensor(x: Any) -> Any:
+        if not isinstance(x, np.ndarray) or x.dtype.kind not in "biufc":
+            return x
+        library = library_of(like._data)
+        array = library.from_numpy(x, library.native_device(like.device))
+        return box(array, cls=like.__class__)
+
+    return map_leaves(tensor, result)
 
 
 def numpy_dtype(wanted: Any) -> Any:

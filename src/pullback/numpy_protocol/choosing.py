@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+import itertools
 from typing import Any
 
 import numpy as np
 
 from pullback import hints
 from pullback.arrays import constant
-from pullback.core.function.namespace import TENSOR_XP
 from pullback.core.graph.modes import STATE
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, GraphError, compose
@@ -24,38 +23,31 @@ from pullback.numpy_protocol.arguments import (
     along,
     as_tensor,
     beside,
+    flat,
     operand,
     position,
     tensors_in,
     together,
     truth,
     values_of,
-    with_rank,
+    xp,
 )
-from pullback.numpy_protocol.shaping import resize
-from pullback.ops.axes import normalize_axis
-
-
-def _flat(a: Any) -> Any:
-    return TENSOR_XP.reshape(as_tensor(a), (-1,))
 
 
 # -- by a condition --------------------------------------------------------------------------------
 @adapter("where")
 def where(condition: Any, x: Any = None, y: Any = None) -> Any:
-    """Choose from two; of a condition alone, where it holds."""
     mask = truth(condition)
     if x is None and y is None:
         return beside(np.nonzero(values_of(mask)), mask)
     x, y = operand(x), operand(y)
     if not isinstance(x, Tensor) and not isinstance(y, Tensor):
         x = as_tensor(x, mask)
-    return TENSOR_XP.where(mask, x, y)
+    return xp.where(mask, x, y)
 
 
 @adapter("select")
 def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
-    """Choose from several by the first condition that holds."""
     if len(condlist) != len(choicelist):
         required, came = "as many choices as conditions", f"{len(condlist)}, {len(choicelist)}"
         raise ArgumentError(compose("np.select", required, came))
@@ -79,22 +71,18 @@ def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> An
     if len(funclist) != len(masks):
         required, came = f"{len(masks)} or one more functions required", str(len(funclist))
         raise ArgumentError(compose("np.piecewise", required, came, ("x", x)))
-    result = TENSOR_XP.zeros_like(x)
+    result = xp.zeros_like(x)
     for mask, function in zip(masks, funclist, strict=True):
         value = function(x[mask], *args, **kw) if callable(function) else function
         result[mask] = value
     return result
 
 
-@adapter("extract")
-def extract(condition: Any, arr: Any) -> Any:
-    """Return the elements where a condition holds."""
-    return _flat(arr)[np.asarray(values_of(condition)).ravel() != 0]
+adapter("extract")(lambda condition, arr: flat(arr)[np.ravel(values_of(condition)) != 0])
 
 
 @adapter("compress")
 def compress(condition: Any, a: Any, axis: int | None = None) -> Any:
-    """Return the slices that a condition chooses."""
     x, over = along("np.compress", a, axis)
     return x[position(over, np.flatnonzero(values_of(condition)))]
 
@@ -112,17 +100,15 @@ def _read_rows(x: Any, indices: Any, axis: int) -> Any:
 
 @adapter("choose")
 def choose(a: Any, choices: Any, mode: str = "raise") -> Any:
-    """Return, element by element, the one of several arrays that an index names."""
-    arrays = TENSOR_XP.broadcast_arrays(*together(*choices))
+    arrays = xp.broadcast_arrays(*together(*choices))
     index = np.arange(len(arrays)).take(values_of(a), mode=mode)  # type: ignore[call-overload]
     shape = np.broadcast_shapes(index.shape, arrays[0].shape)
-    stacked = TENSOR_XP.stack([TENSOR_XP.broadcast_to(x, shape) for x in arrays])
+    stacked = xp.stack([xp.broadcast_to(x, shape) for x in arrays])
     return _read_rows(stacked, np.broadcast_to(index, shape)[None], 0)[0]
 
 
 @adapter("delete")
 def delete(arr: Any, obj: Any, axis: int | None = None) -> Any:
-    """Return the slices that are not deleted."""
     x, over = along("np.delete", arr, axis)
     remaining = np.delete(np.arange(x.shape[over]), values_of(obj))
     return x[position(over, remaining)]
@@ -130,53 +116,37 @@ def delete(arr: Any, obj: Any, axis: int | None = None) -> Any:
 
 @adapter("insert")
 def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
-    """Return the slices with others before some of them."""
-    x, over = along("np.insert", arr, axis)
-    n = x.shape[over]
-    new = as_tensor(values, x)
-    index: Any = obj if isinstance(obj, slice) else np.asarray(values_of(obj))
-    places: Any = np.arange(n)[index] if isinstance(obj, slice) or index.dtype == bool else index
-    new = with_rank(new, x.ndim)
-    if places.size == 1:
-        new = TENSOR_XP.moveaxis(new, 0, over) if places.ndim == 0 else new
-        count = new.shape[over]
-    else:
-        count = places.size
-    new = TENSOR_XP.broadcast_to(new, (*x.shape[:over], count, *x.shape[over + 1 :]))
-    order = np.insert(np.arange(n), index, np.arange(n, n + count))
-    return TENSOR_XP.concat([x, new], axis=over)[position(over, order)]
+    x, new = together(arr, values)
+    places = np.arange(x.numel()).reshape(x.shape)
+    others = np.arange(x.numel(), x.numel() + new.numel()).reshape(new.shape)
+    return xp.concat([flat(x), flat(new)])[np.insert(places, values_of(obj), others, axis)]
 
 
 # -- sorted ----------------------------------------------------------------------------------------
 @adapter("partition")
 def partition(a: Any, kth: Any, axis: int | None = -1) -> Any:
-    """Return the elements with those at `kth` where sorting would put them."""
     x, over = along("np.partition", a, axis)
     return _read_rows(x, np.argpartition(values_of(x), kth, axis=over), over)
 
 
 @adapter("sort_complex")
 def sort_complex(a: Any) -> Any:
-    """Return complex numbers sorted by real, then by imaginary part."""
-    x = as_tensor(a)
-    order = np.argsort(values_of(x), axis=-1)
-    wide = (
-        x if x.dtype.is_complex else TENSOR_XP.astype(x, np.result_type(values_of(x), np.complex64))
-    )
+    values = values_of(a)
+    order = np.argsort(values, axis=-1)
+    wide = xp.astype(a, np.result_type(values, np.complex64), copy=False)
     return _read_rows(wide, order, wide.ndim - 1)
 
 
 @adapter("trim_zeros")
 def trim_zeros(filt: Any, trim: str = "fb") -> Any:
-    """Return the elements without leading and trailing zeros."""
-    x = as_tensor(filt)
-    places = np.flatnonzero(values_of(x)) if x.ndim == 1 else None
-    if places is None:
-        raise ArgumentError(compose("np.trim_zeros", "one axis required", str(x.ndim), ("filt", x)))
+    if filt.ndim != 1:
+        required = "one axis required"
+        raise ArgumentError(compose("np.trim_zeros", required, str(filt.ndim), ("filt", filt)))
+    places = np.flatnonzero(values_of(filt))
     if not len(places):
-        return x[:0]
+        return filt[:0]
     start = int(places[0]) if "f" in trim.lower() else 0
-    return x[start : int(places[-1]) + 1 if "b" in trim.lower() else x.shape[0]]
+    return filt[start : int(places[-1]) + 1 if "b" in trim.lower() else None]
 
 
 # -- as sets ---------------------------------------------------------------------------------------
@@ -193,9 +163,8 @@ def unique(
 ) -> Any:
     """Return the different elements; the gradient of one goes to the first of its kind."""
     x, over = along("np.unique", ar, axis)
-    source = as_tensor(ar) if axis is None else x
     _, index, inverse, counts = np.unique(
-        values_of(source), True, True, True, axis, equal_nan=equal_nan
+        values_of(ar), True, True, True, axis, equal_nan=equal_nan
     )
     first = x[position(over, index)]
     wanted = ((return_index, index), (return_inverse, inverse), (return_counts, counts))
@@ -203,118 +172,67 @@ def unique(
     return (first, *more) if more else first
 
 
-@adapter("union1d")
-def union1d(ar1: Any, ar2: Any) -> Any:
-    """Return the different elements of both."""
-    return unique(TENSOR_XP.concat([_flat(ar) for ar in together(ar1, ar2)]))
+adapter("union1d")(lambda ar1, ar2: unique(xp.concat([flat(ar) for ar in together(ar1, ar2)])))
 
 
-@adapter("intersect1d")
-def intersect1d(ar1: Any, ar2: Any) -> Any:
-    """Return the different elements of the first that the second has too."""
-    return _members(ar1, ar2, True)
+def _members(wanted: bool, ar1: Any, ar2: Any) -> Any:
+    """Return the different elements of the first that the second has, or has not."""
+    first = unique(ar1)
+    return first[np.isin(values_of(first), values_of(as_tensor(ar2)), invert=not wanted)]
 
 
-@adapter("setdiff1d")
-def setdiff1d(ar1: Any, ar2: Any) -> Any:
-    """Return the different elements of the first that the second does not have."""
-    return _members(ar1, ar2, False)
+adapter("intersect1d")(functools.partial(_members, True))
+adapter("setdiff1d")(functools.partial(_members, False))
 
 
 @adapter("setxor1d")
 def setxor1d(ar1: Any, ar2: Any) -> Any:
-    """Return the different elements that one of the two has."""
-    return unique(TENSOR_XP.concat([_members(ar1, ar2, False), _members(ar2, ar1, False)]))
-
-
-def _members(a: Any, b: Any, wanted: bool) -> Any:
-    first = unique(a)
-    return first[np.isin(values_of(first), values_of(as_tensor(b)), invert=not wanted)]
+    return unique(xp.concat([_members(False, ar1, ar2), _members(False, ar2, ar1)]))
 
 
 # -- written to ------------------------------------------------------------------------------------
+def _writing(name: str, parameters: str, values: str) -> None:
+    """Register NumPy's function that writes the argument `values` into the first one.
+
+    Where it writes what into a tensor it says itself, by the numbers of the elements.
+    """
+    function, names = getattr(np, name), parameters.split()
+
+    def write(*args: Any, **settings: Any) -> None:
+        inputs = {**dict(zip(names, args, strict=False)), **settings}
+        target = inputs[names[0]]
+        if not isinstance(target, Tensor):
+            run_into_array(f"np.{name}", function, target, args, settings)
+            return
+        new, places = as_tensor(inputs[values], target), np.zeros(target.shape, int)
+        numbers = np.arange(1, new.numel() + 1).reshape(new.shape)
+        left = values_of({**inputs, names[0]: places, values: numbers})
+        function(*[left.pop(n) for n in itertools.takewhile(inputs.__contains__, names)], **left)
+        written = places > 0
+        target[written] = flat(new)[places[written] - 1]
+
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    own = inspect.Signature([inspect.Parameter(n, kind) for n in names])
+    write.__signature__ = own  # type: ignore[attr-defined]
+    adapter(name)(write)
+
+
+_writing("fill_diagonal", "a val wrap", "val")
+_writing("place", "arr mask vals", "vals")
+_writing("put", "a ind v mode", "v")
+_writing("put_along_axis", "arr indices values axis", "values")
+_writing("putmask", "a mask values", "values")
+
+
 @adapter("copyto")
 def copyto(dst: Any, src: Any, where: Any = True) -> None:
-    """Write into a tensor, recorded; into an array only what is not tracked."""
-    if isinstance(dst, Tensor):
-        if where is True:
-            dst[...] = operand(src)
-        else:
-            mask = np.broadcast_to(values_of(where), dst.shape)
-            dst[mask] = TENSOR_XP.broadcast_to(as_tensor(src), dst.shape)[mask]
-        return
-    needs_untracked("np.copyto", dst, (src, where))
-    np.copyto(dst, values_of(src), where=values_of(where))
-
-
-@adapter("fill_diagonal")
-def fill_diagonal(a: Any, val: Any) -> None:
-    """Write on the diagonal of a tensor, recorded."""
-    places = np.arange(min(a.shape))
-    value = operand(val)
-    if isinstance(value, Tensor) and value.ndim:
-        flat = _flat(value)
-        value = flat[places % flat.shape[0]]
-    a[(places,) * a.ndim] = value
-
-
-_Write = Callable[..., None]
-
-
-def _writing(name: str) -> Callable[[_Write], _Write]:
-    """Register how NumPy's function of that name writes into a tensor; into an array it does."""
-    function = getattr(np, name)
-
-    def decorate(write: _Write) -> _Write:
-        first = next(iter(inspect.signature(write).parameters))
-
-        @adapter(name)
-        @functools.wraps(write)
-        def run(*args: Any, **settings: Any) -> None:
-            target = args[0] if args else settings[first]
-            if isinstance(target, Tensor):
-                write(*args, **settings)
-                return
-            needs_untracked(f"np.{name}", target, (args, settings))
-            function(*values_of(args), **values_of(settings))
-
-        return run
-
-    return decorate
-
-
-@_writing("put")
-def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
-    """Write at places of the flat array; values are repeated as needed."""
-    index = np.ravel(values_of(ind)).astype(int)
-    places = np.arange(a.numel()).take(index, mode=mode)  # type: ignore[call-overload]
-    if places.size:
-        a[np.unravel_index(places, a.shape)] = resize(as_tensor(v, a), places.shape)
-
-
-@_writing("putmask")
-def putmask(a: Any, mask: Any, values: Any) -> None:
-    """Write where a mask holds; values of another shape are repeated over the flat array."""
-    chosen = np.asarray(values_of(mask), bool)
-    a[chosen] = resize(as_tensor(values, a), a.shape)[chosen]
-
-
-@_writing("place")
-def place(arr: Any, mask: Any, vals: Any) -> None:
-    """Write where a mask holds, one value after the other."""
-    chosen = np.asarray(values_of(mask), bool)
-    arr[chosen] = resize(as_tensor(vals, arr), (int(chosen.sum()),))
-
-
-@_writing("put_along_axis")
-def put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None = -1) -> None:
-    """Write at indices along an axis, row by row."""
-    index = np.asarray(values_of(indices))
-    if axis is None:
-        put(arr, index, values)
-        return
-    along = normalize_axis("np.put_along_axis", axis, arr.ndim)
-    arr[_rows(arr.shape, index, along)] = operand(values)
+    if not isinstance(dst, Tensor):
+        run_into_array("np.copyto", np.copyto, dst, (dst, src), {"where": where})
+    elif where is True:
+        dst[...] = operand(src)
+    else:
+        mask = np.broadcast_to(values_of(where), dst.shape)
+        dst[mask] = xp.broadcast_to(as_tensor(src), dst.shape)[mask]
 
 
 def _is_wrapped(tensor: Tensor) -> bool:
@@ -322,23 +240,24 @@ def _is_wrapped(tensor: Tensor) -> bool:
     return constant(array) is not array
 
 
-def needs_untracked(name: str, array: Any, values: Any) -> None:
-    """Raise where a tensor with a graph or a tangent would be written into an array."""
-    recorded = STATE.get().grad
-    tracked = [x for x in tensors_in(values) if (recorded and x.requires_grad) or _is_wrapped(x)]
-    if tracked:
-        way = hints.here() or hints.way_out(name.replace("np.", "numpy.", 1))
-        if not way and not name.endswith(".at"):
-            result = "a + t` for `a += t" if name == "np.add" else f"{name}(...)"
-            way = f"write `result = {result}`"
-        recorded_writes = "make the array a tensor, a = pb.asarray(a), whose changes are recorded"
-        raise GraphError(
-            compose(
-                name,
-                "a Tensor to write to required, since a NumPy array cannot hold a graph",
-                "an array, and a tensor that requires grad or has a tangent",
-                ("array", array),
-                ("tensor", tracked[0]),
-                hint=f"{way}, or {recorded_writes}" if way else recorded_writes,
-            )
+def run_into_array(name: str, function: Any, array: Any, args: Any, settings: Any) -> Any:
+    """Let NumPy write into an array of the caller's: neither a graph nor a tangent."""
+    recorded, inputs = STATE.get().grad, tensors_in((args, settings))
+    tracked = [x for x in inputs if (recorded and x.requires_grad) or _is_wrapped(x)]
+    if not tracked:
+        return function(*values_of(args), **values_of(settings))
+    way = hints.here() or hints.way_out(name.replace("np.", "numpy.", 1))
+    if not way and not name.endswith(".at"):
+        result = "a + t` for `a += t" if name == "np.add" else f"{name}(...)"
+        way = f"write `result = {result}`"
+    recorded_writes = "make the array a tensor, a = pb.asarray(a), whose changes are recorded"
+    raise GraphError(
+        compose(
+            name,
+            "a Tensor to write to required, since a NumPy array cannot hold a graph",
+            "an array, and a tensor that requires grad or has a tangent",
+            ("array", array),
+            ("tensor", tracked[0]),
+            hint=f"{way}, or {recorded_writes}" if way else recorded_writes,
         )
+    )

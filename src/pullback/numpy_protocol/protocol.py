@@ -7,12 +7,13 @@ have to be an array raises if a gradient is asked for.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import itertools
 import operator
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from numbers import Number
 from typing import Any, NoReturn
 
@@ -48,13 +49,8 @@ from pullback.numpy_protocol.arguments import (
     tensors_in,
     values_of,
 )
-from pullback.numpy_protocol.renamings import renamed
-from pullback.numpy_protocol.table import (
-    ARRAYS_LIKE,
-    NO_COUNTERPART,
-    OF_VALUES,
-    REDUCING,
-)
+from pullback.numpy_protocol.renamings import parameters_of, renamed
+from pullback.numpy_protocol.table import ARRAYS_LIKE, NO_COUNTERPART, OF_VALUES, REDUCING
 from pullback.ops.declare import NUMPY, by_sample, detach_results
 from pullback.ops.functions.data_types import astype
 from pullback.ops.functions.manipulation import reshape
@@ -143,7 +139,9 @@ def _call_ufunc(ufunc: Any, method: str, inputs: Any, settings: dict[str, Any]) 
         return NotImplemented
     writes = method == "at" and not isinstance(inputs[0], Tensor)
     if writes or any(isinstance(x, np.ndarray) for x in out):
-        return _into_arrays(name, operator.attrgetter(method)(ufunc), inputs, out, settings)
+        function, array = operator.attrgetter(method)(ufunc), out[0] if out else inputs[0]
+        settings = {**settings, "out": out} if out else settings
+        return choosing.run_into_array(f"np.{name}", function, array, inputs, settings)
     settings = {key: value for key, value in settings.items() if key not in _IGNORED}
     if method not in ("__call__", "outer"):
         return _into_tensors(name, _call_method(ufunc, method, inputs, settings), out)
@@ -189,13 +187,6 @@ def _cast(x: Any, dtype: Any) -> Any:
     return astype(as_tensor(x), numpy_dtype(dtype), copy=False)
 
 
-def _into_arrays(name: str, function: Any, inputs: Any, out: Any, settings: Any) -> Any:
-    """Let NumPy write into arrays of the caller's: only what is not tracked."""
-    choosing.needs_untracked(f"np.{name}", out[0] if out else inputs[0], (inputs, settings))
-    passed = {**values_of(settings), **({"out": out} if out else {})}
-    return function(*(values_of(x) for x in inputs), **passed)
-
-
 def _into_tensors(name: str, result: Any, out: Any) -> Any:
     """Write results into the tensors given as ``out``, if there are any; recorded, as any write."""
     out = out if isinstance(out, tuple) else (out,)
@@ -235,20 +226,11 @@ def counterpart(function: Any) -> Callable[..., Any]:
 @functools.cache
 def names() -> dict[Any, str]:
     """Return the names below ``np`` of the functions that NumPy lets others take over."""
-    stride_tricks = np.lib.stride_tricks
-    spaces = (
-        ("linalg.", np.linalg),
-        ("fft.", np.fft),
-        ("lib.stride_tricks.", stride_tricks),
-        ("", np),
-    )
-    listed = [*ADAPTERS, *NUMPY, *OF_VALUES, *ARRAYS_LIKE, *NO_COUNTERPART]
-    return {
-        getattr(space, name.removeprefix(prefix)): name
-        for prefix, space in spaces
-        for name in listed
-        if name.startswith(prefix) and hasattr(space, name.removeprefix(prefix))
-    }
+    result = {}
+    for name in [*ADAPTERS, *NUMPY, *OF_VALUES, *ARRAYS_LIKE, *NO_COUNTERPART]:
+        with contextlib.suppress(AttributeError):  # some are of one version of NumPy alone
+            result[operator.attrgetter(name)(np)] = name
+    return result
 
 
 class _Call:
@@ -262,13 +244,13 @@ class _Call:
         own = inspect.signature(counterpart).parameters
         self.open_ended = any(p.kind is p.VAR_KEYWORD for p in own.values())
         self.accepts = frozenset(own)
-        parameters = _parameters(function, counterpart)
-        self.names = [
-            p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
-        ]
+        parameters = [*(parameters_of(function) or own).values()]
+        self.names = _by_position(parameters)
         self.defaults = {p.name: p.default for p in parameters}
         self.variadic = any(p.kind is p.VAR_POSITIONAL for p in parameters)
-        self.alike = _alike(self.names, counterpart)
+        pairs = zip(self.names, _by_position(own.values()), strict=False)
+        same = itertools.takewhile(lambda pair: pair[0] == pair[1] not in ("dtype", "out"), pairs)
+        self.alike = len(list(same))  # arguments by position mean the same to both
 
     def __call__(self, like: Any, args: tuple[Any, ...], settings: dict[str, Any]) -> Any:
         try:
@@ -326,31 +308,18 @@ class _Call:
         if isinstance(out, Tensor):
             result = self.counterpart(*args, **passed)
             return _into_tensors(self.name.removeprefix("np."), result, out)
-        choosing.needs_untracked(self.name, out, (args, *passed.values()))
-        return self.function(*values_of(args), **values_of(passed), out=out)
+        settings = {**passed, "out": out}
+        return choosing.run_into_array(self.name, self.function, out, args, settings)
 
 
-def _alike(names: Sequence[str], counterpart: Callable[..., Any]) -> int:
-    """Return how many arguments by position mean the same to a function and its counterpart."""
-    parameters = inspect.signature(counterpart).parameters.values()
-    own = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    pairs = zip(names, own, strict=False)
-    same = itertools.takewhile(lambda pair: pair[0] == pair[1] not in ("dtype", "out"), pairs)
-    return len(list(same))
+def _by_position(parameters: Iterable[inspect.Parameter]) -> list[str]:
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return [p.name for p in parameters if p.kind in kinds]
 
 
 def _is_layout(name: str, value: Any) -> bool:
     """Return whether an argument changes no value; the order of a sort names fields, and does."""
     return name in _IGNORED and (name != "order" or value in ("C", "F", "A", "K"))
-
-
-def _parameters(function: Any, counterpart: Callable[..., Any]) -> list[inspect.Parameter]:
-    """Return a function's parameters; the counterpart's where it does not tell its own."""
-    try:
-        signature = inspect.signature(function)
-    except ValueError:  # compiled functions, before NumPy 2.4
-        signature = inspect.signature(counterpart)
-    return list(signature.parameters.values())
 
 
 def _run_on_values(function: Any, *args: Any, **settings: Any) -> Any:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 import math
 import operator
+from functools import partial, wraps
 from typing import Any
 
 import numpy as np
 
-from pullback.core.function.namespace import TENSOR_XP
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, compose
 from pullback.numpy_protocol.arguments import (
@@ -17,165 +16,150 @@ from pullback.numpy_protocol.arguments import (
     adapter,
     as_tensor,
     beside,
+    flat,
     inexact,
     operand,
+    together,
     truth,
     values_of,
+    xp,
 )
 from pullback.numpy_protocol.renamings import renamed
 from pullback.ops.axes import normalize_axes
-from pullback.ops.functions import (
-    complex_numbers,
-    data_types,
-    statistics,
-)
+from pullback.ops.functions import complex_numbers, data_types, statistics
 
 
 def _chosen(a: Any, where: Any, neutral: float) -> Any:
     """Return `a` with `neutral` where it is not to be counted."""
     x = as_tensor(a)
-    return x if where is True else TENSOR_XP.where(truth(where), x, neutral)
+    return x if where is True else xp.where(truth(where), x, neutral)
 
 
-def _reduction(name: str, ours: Any, neutral: float, combined: Any) -> None:
-    """Register a reduction of ours with what NumPy adds: a start, and a mask."""
-
-    @adapter(name)
-    def reduce(
-        a: Any,
-        axis: Any = None,
-        dtype: Any = None,
-        keepdims: bool = False,
-        initial: Any = None,
-        where: Any = True,
-    ) -> Any:
-        result = ours(_chosen(a, where, neutral), axis=axis, dtype=dtype, keepdims=keepdims)
-        return result if initial is None else combined(result, operand(initial))
-
-
-_reduction("sum", TENSOR_XP.sum, 0, operator.add)
-_reduction("nansum", TENSOR_XP.nansum, 0, operator.add)
-_reduction("prod", TENSOR_XP.prod, 1, operator.mul)
+def _reduce(
+    ours: Any,
+    neutral: float,
+    combine: Any,
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = True,
+) -> Any:
+    """Reduce as ours does, with what NumPy adds: a start, and a mask."""
+    result = ours(_chosen(a, where, neutral), axis=axis, dtype=dtype, keepdims=keepdims)
+    return result if initial is None else combine(result, operand(initial))
 
 
-def _logical(name: str, ours: Any, neutral: bool) -> None:
-    @adapter(name)
-    def reduce(a: Any, axis: Any = None, keepdims: bool = False, *, where: Any = True) -> Any:
-        return ours(_chosen(a, where, neutral), axis=axis, keepdims=keepdims)
+adapter("sum")(partial(_reduce, xp.sum, 0, operator.add))
+adapter("nansum")(partial(_reduce, xp.nansum, 0, operator.add))
+adapter("prod")(partial(_reduce, xp.prod, 1, operator.mul))
 
 
-_logical("any", TENSOR_XP.any, False)
-_logical("all", TENSOR_XP.all, True)
+def _reduce_bools(
+    ours: Any, neutral: bool, a: Any, axis: Any = None, keepdims: bool = False, where: Any = True
+) -> Any:
+    return ours(_chosen(a, where, neutral), axis=axis, keepdims=keepdims)
 
 
-def _extreme(name: str) -> None:
-    find, pick = getattr(np, name), f"{name}imum"
-
-    @adapter(f"{name} a{name}")
-    def reduce(
-        a: Any, axis: Any = None, keepdims: bool = False, initial: Any = None, where: Any = True
-    ) -> Any:
-        if where is not True and initial is None:
-            hint = "the value of a reduction over nothing is its start"
-            required = "initial= with where= required"
-            raise ArgumentError(compose(f"np.{name}", required, "none", hint=hint))
-        x = _chosen(a, where, operand(initial))
-        if 0 in x.shape and initial is not None:
-            shape = find(np.empty(x.shape), axis=axis, keepdims=keepdims, initial=0).shape
-            return TENSOR_XP.broadcast_to(as_tensor(initial, x), shape)
-        result = getattr(TENSOR_XP, name)(x, axis=axis, keepdims=keepdims)
-        return result if initial is None else getattr(TENSOR_XP, pick)(result, operand(initial))
+adapter("any")(partial(_reduce_bools, xp.any, False))
+adapter("all")(partial(_reduce_bools, xp.all, True))
 
 
-_extreme("max")
-_extreme("min")
+def _extreme(
+    name: str,
+    a: Any,
+    axis: Any = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = True,
+) -> Any:
+    if where is not True and initial is None:
+        hint = "the value of a reduction over nothing is its start"
+        required = "initial= with where= required"
+        raise ArgumentError(compose(f"np.{name}", required, "none", hint=hint))
+    x, over = _chosen(a, where, operand(initial)), {"axis": axis, "keepdims": keepdims}
+    if 0 in x.shape and initial is not None:
+        shape = getattr(np, name)(np.empty(x.shape), **over, initial=0).shape
+        return xp.broadcast_to(as_tensor(initial, x), shape)
+    result = getattr(xp, name)(x, **over)
+    return result if initial is None else getattr(xp, f"{name}imum")(result, operand(initial))
+
+
+adapter("max amax")(partial(_extreme, "max"))
+adapter("min amin")(partial(_extreme, "min"))
 
 
 @adapter("ptp")
 def ptp(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
-    """Return the largest less the smallest element."""
-    x = as_tensor(a)
-    settings = {"axis": axis, "keepdims": keepdims}
-    return TENSOR_XP.max(x, **settings) - TENSOR_XP.min(x, **settings)
+    over = {"axis": axis, "keepdims": keepdims}
+    return xp.max(as_tensor(a), **over) - xp.min(as_tensor(a), **over)
 
 
 @adapter("mean")
 def mean(
     a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False, *, where: Any = True
 ) -> Any:
-    """Return the mean, of what a mask leaves."""
     x = inexact(a, dtype)
     if where is True:
-        return TENSOR_XP.mean(x, axis=axis, keepdims=keepdims)
-    mask = TENSOR_XP.broadcast_to(truth(where), x.shape)
-    count = TENSOR_XP.sum(TENSOR_XP.astype(mask, x.dtype), axis=axis, keepdims=keepdims)
-    return TENSOR_XP.sum(_chosen(x, mask, 0), axis=axis, keepdims=keepdims) / count
+        return xp.mean(x, axis=axis, keepdims=keepdims)
+    mask, over = xp.broadcast_to(truth(where), x.shape), {"axis": axis, "keepdims": keepdims}
+    return xp.sum(_chosen(x, mask, 0), **over) / xp.sum(xp.astype(mask, x.dtype), **over)
 
 
-@adapter("nanmean")
-def nanmean(
-    a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False, *, where: Any = True
+def _spread(
+    ours: Any,
+    measure: Any,
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    ddof: float = 0,
+    keepdims: bool = False,
+    *,
+    where: Any = True,
+    mean: Any = None,
+    correction: float | None = None,
 ) -> Any:
-    """Return the mean of what is not NaN, of what a mask leaves."""
-    x = _chosen(inexact(a, dtype), where, math.nan)
-    return TENSOR_XP.nanmean(x, axis=axis, keepdims=keepdims)
-
-
-def _spread(name: str, ours: Any, measured: Any) -> None:
-    """Register a measure of spread; `measured` has deviations, and the degrees of freedom."""
-
-    @adapter(name)
-    def spread(
-        a: Any,
-        axis: Any = None,
-        dtype: Any = None,
-        ddof: float = 0,
-        keepdims: bool = False,
-        *,
-        where: Any = True,
-        mean: Any = None,
-        correction: float | None = None,
-    ) -> Any:
-        x, less = inexact(a, dtype), ddof if correction is None else correction
-        if where is True and mean is None:
-            return ours(x, axis=axis, correction=less, keepdims=keepdims)
-        deviation, freedom = _deviation(x, axis, less, keepdims, where, mean)
-        return measured(deviation, freedom, axis=axis, keepdims=keepdims)
+    """Measure a spread as ours does; with a mask or a mean by ``measure(deviation, freedom)``."""
+    x, less = inexact(a, dtype), ddof if correction is None else correction
+    if where is True and mean is None:
+        return ours(x, axis=axis, correction=less, keepdims=keepdims)
+    deviation, freedom = _deviation(x, axis, less, keepdims, where, mean)
+    return measure(deviation, freedom, axis=axis, keepdims=keepdims)
 
 
 def _variance(deviation: Any, freedom: Any, **over: Any) -> Any:
-    return TENSOR_XP.sum(complex_numbers.squared_size(deviation), **over) / freedom
+    return xp.sum(complex_numbers.squared_size(deviation), **over) / freedom
 
 
 def _standard_deviation(deviation: Any, freedom: Any, **over: Any) -> Any:
-    return TENSOR_XP.vector_norm(deviation, **over) / TENSOR_XP.sqrt(freedom)
+    return xp.vector_norm(deviation, **over) / xp.sqrt(freedom)
 
 
-_spread("var", TENSOR_XP.var, _variance)
-_spread("std", TENSOR_XP.std, _standard_deviation)
+adapter("var")(partial(_spread, xp.var, _variance))
+adapter("std")(partial(_spread, xp.std, _standard_deviation))
 
 
 def _deviation(
     x: Any, axis: Any, less: float, keepdims: bool, where: Any, centre: Any
 ) -> tuple[Any, Any]:
     """Return `x` less its centre, 0 where the mask is False, and the degrees of freedom."""
-    mask = TENSOR_XP.broadcast_to(truth(where), x.shape)
+    mask = xp.broadcast_to(truth(where), x.shape)
     centre = as_tensor(mean(x, axis, keepdims=True, where=mask) if centre is None else centre, x)
-    deviation = TENSOR_XP.where(mask, x - centre, 0)
+    deviation = xp.where(mask, x - centre, 0)
     real = data_types.finfo(x.dtype).dtype
-    count = TENSOR_XP.sum(TENSOR_XP.astype(mask, real), axis=axis, keepdims=keepdims)
-    return deviation, TENSOR_XP.where(count > less, count - less, math.nan)
+    count = xp.sum(xp.astype(mask, real), axis=axis, keepdims=keepdims)
+    return deviation, xp.where(count > less, count - less, math.nan)
 
 
 @adapter("average")
 def average(
     a: Any, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: bool = False
 ) -> Any:
-    """Return the mean weighted by `weights`, of the shape of `a` or of its axis."""
     x = inexact(a)
     if weights is None:
-        result = TENSOR_XP.mean(x, axis=axis, keepdims=keepdims)
-        total = TENSOR_XP.full_like(result, math.prod(x.shape) / max(math.prod(result.shape), 1))
+        result = xp.mean(x, axis=axis, keepdims=keepdims)
+        total = xp.full_like(result, math.prod(x.shape) / max(math.prod(result.shape), 1))
         return (result, total) if returned else result
     w = as_tensor(weights, x)
     if w.shape != x.shape:
@@ -184,12 +168,12 @@ def average(
             required = "weights of the shape of a, or of its axis, required"
             inputs = (("a", x), ("weights", w))
             raise ArgumentError(compose("np.average", required, str(w.shape), *inputs))
-        w = TENSOR_XP.permute_dims(w, tuple(np.argsort(np.argsort(axes)))) if len(axes) > 1 else w
-        w = TENSOR_XP.reshape(w, tuple(n if i in axes else 1 for i, n in enumerate(x.shape)))
-        w = TENSOR_XP.broadcast_to(w, x.shape)
-    total = TENSOR_XP.sum(w, axis=axis, keepdims=keepdims)
-    result = TENSOR_XP.sum(x * w, axis=axis, keepdims=keepdims) / total
-    return (result, TENSOR_XP.broadcast_to(total, result.shape)) if returned else result
+        w = xp.permute_dims(w, tuple(np.argsort(np.argsort(axes)))) if len(axes) > 1 else w
+        w = xp.reshape(w, tuple(n if i in axes else 1 for i, n in enumerate(x.shape)))
+        w = xp.broadcast_to(w, x.shape)
+    total = xp.sum(w, axis=axis, keepdims=keepdims)
+    result = xp.sum(x * w, axis=axis, keepdims=keepdims) / total
+    return (result, xp.broadcast_to(total, result.shape)) if returned else result
 
 
 # -- what leaves NaNs out --------------------------------------------------------------------------
@@ -198,48 +182,47 @@ def _without_nans(name: str) -> None:
     reduction = ADAPTERS[name]
 
     @adapter(f"nan{name}")
-    @functools.wraps(reduction)
+    @wraps(reduction)
     def reduce(a: Any, *args: Any, where: Any = True, **settings: Any) -> Any:
-        x = as_tensor(a)
-        there = TENSOR_XP.logical_not(TENSOR_XP.isnan(x))
-        return reduction(x, *args, where=there if where is True else there & where, **settings)
+        there = xp.logical_not(xp.isnan(as_tensor(a)))
+        return reduction(a, *args, where=there if where is True else there & where, **settings)
 
 
 for _name in ("prod", "var", "std"):
     _without_nans(_name)
 
 
-def _nan_scan(name: str, neutral: float) -> None:
-    @adapter(f"nan{name}")
-    def scan(a: Any, axis: Any = None, dtype: Any = None) -> Any:
-        x = as_tensor(a)
-        numbers = TENSOR_XP.where(TENSOR_XP.isnan(x), neutral, x)
-        return renamed(name)(numbers, axis, dtype)
+@adapter("nanmean")
+def nanmean(
+    a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False, *, where: Any = True
+) -> Any:
+    x = _chosen(inexact(a, dtype), where, math.nan)
+    return xp.nanmean(x, axis=axis, keepdims=keepdims)
 
 
-_nan_scan("cumsum", 0)
-_nan_scan("cumprod", 1)
+def _nan_scan(name: str, neutral: float, a: Any, axis: Any = None, dtype: Any = None) -> Any:
+    x = as_tensor(a)
+    return renamed(name)(xp.where(xp.isnan(x), neutral, x), axis, dtype)
 
 
-def _nan_extreme(name: str, worst: float) -> None:
-    @adapter(f"nan{name}")
-    def reduce(
-        a: Any, axis: Any = None, keepdims: bool = False, initial: Any = None, where: Any = True
-    ) -> Any:
-        x, settings = as_tensor(a), {"axis": axis, "keepdims": keepdims}
-        find = ADAPTERS[name]
-        if not x.dtype.is_inexact:
-            return find(x, **settings, initial=initial, where=where)
-        there = TENSOR_XP.logical_not(TENSOR_XP.isnan(x))
-        result = find(TENSOR_XP.where(there, x, worst), **settings, initial=initial, where=where)
-        if initial is not None:
-            return result
-        is_number = TENSOR_XP.any(there, **settings)
-        return TENSOR_XP.where(is_number, result, math.nan)
+adapter("nancumsum")(partial(_nan_scan, "cumsum", 0))
+adapter("nancumprod")(partial(_nan_scan, "cumprod", 1))
 
 
-_nan_extreme("max", -math.inf)
-_nan_extreme("min", math.inf)
+@wraps(_extreme)
+def _nan_extreme(name: str, a: Any, axis: Any = None, keepdims: bool = False, **start: Any) -> Any:
+    x, over = as_tensor(a), {"axis": axis, "keepdims": keepdims}
+    if not x.dtype.is_inexact:
+        return _extreme(name, x, **over, **start)
+    there, worst = xp.logical_not(xp.isnan(x)), -math.inf if name == "max" else math.inf
+    result = _extreme(name, xp.where(there, x, worst), **over, **start)
+    if start.get("initial") is not None:
+        return result
+    return xp.where(xp.any(there, **over), result, math.nan)
+
+
+adapter("nanmax")(partial(_nan_extreme, "max"))
+adapter("nanmin")(partial(_nan_extreme, "min"))
 
 
 # -- order statistics ------------------------------------------------------------------------------
@@ -255,20 +238,27 @@ _RATES = {
 }
 
 
-def _quantile(a: Any, q: Any, axis: Any, method: str, keepdims: bool, skip_nan: bool) -> Any:
+def _quantile(
+    skip_nan: bool,
+    a: Any,
+    q: Any,
+    axis: Any = None,
+    method: str = "linear",
+    keepdims: bool = False,
+) -> Any:
     """Return quantiles by the positions that NumPy's method has for them."""
     x, q = inexact(a), operand(q)
     axes = normalize_axes("np.quantile", axis, x.ndim)
     others = [i for i in range(x.ndim) if i not in axes]
     rest, n = [x.shape[i] for i in others], math.prod(x.shape[i] for i in axes)
-    rows = TENSOR_XP.reshape(TENSOR_XP.permute_dims(x, (*others, *axes)), (*rest, n))
+    rows = xp.reshape(xp.permute_dims(x, (*others, *axes)), (*rest, n))
     if not n:
-        rows = TENSOR_XP.full((*rest, 1), math.nan, dtype=x.dtype, device=x.device)
-    ordered = TENSOR_XP.sort(rows, axis=-1)
+        rows = xp.full((*rest, 1), math.nan, dtype=x.dtype, device=x.device)
+    ordered = xp.sort(rows, axis=-1)
     result = statistics.between(ordered, _ranks(ordered, q, method, skip_nan), "linear")
     shape = [1 if i in axes else n for i, n in enumerate(x.shape)]
-    result = TENSOR_XP.moveaxis(result, -1, 0)
-    return TENSOR_XP.reshape(result, (*np.shape(q), *(shape if keepdims else rest)))
+    result = xp.moveaxis(result, -1, 0)
+    return xp.reshape(result, (*np.shape(q), *(shape if keepdims else rest)))
 
 
 def _ranks(ordered: Any, q: Any, method: str, skip_nan: bool) -> Any:
@@ -277,7 +267,7 @@ def _ranks(ordered: Any, q: Any, method: str, skip_nan: bool) -> Any:
     numbers = n - np.isnan(values_of(ordered)).sum(-1)
     counts, which = np.unique(numbers, return_inverse=True)
     levels = np.ravel(values_of(q))
-    find: Any = functools.partial(np.quantile, q=levels, method=method)
+    find: Any = partial(np.quantile, q=levels, method=method)
     places = np.stack(
         [
             find(np.arange(max(m, 1.0))) if m == n or skip_nan else np.full(levels.shape, n - 1.0)
@@ -287,41 +277,31 @@ def _ranks(ordered: Any, q: Any, method: str, skip_nan: bool) -> Any:
     ranks = beside(places, ordered)
     if isinstance(q, Tensor) and method in _RATES:
         rates = np.where(places % 1, numbers[..., None] + _RATES[method], 0)
-        flat = TENSOR_XP.reshape(q, (-1,))
+        flat = xp.reshape(q, (-1,))
         ranks = ranks + (flat - flat.detach()) * beside(rates, ordered)
     return ranks
 
 
-def _quantiles(name: str, skip_nan: bool) -> None:
-    @adapter(f"{name}quantile")
-    def quantile(
-        a: Any, q: Any, axis: Any = None, method: str = "linear", keepdims: bool = False
-    ) -> Any:
-        return _quantile(a, q, axis, method, keepdims, skip_nan)
-
-    @adapter(f"{name}percentile")
-    def percentile(
-        a: Any, q: Any, axis: Any = None, method: str = "linear", keepdims: bool = False
-    ) -> Any:
-        return _quantile(a, operand(q) / 100, axis, method, keepdims, skip_nan)
-
-    @adapter(f"{name}median")
-    def median(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
-        return _quantile(a, 0.5, axis, "linear", keepdims, skip_nan)
+@wraps(_quantile)
+def _percentile(skip_nan: bool, a: Any, q: Any, *settings: Any, **more: Any) -> Any:
+    return _quantile(skip_nan, a, operand(q) / 100, *settings, **more)
 
 
-_quantiles("", skip_nan=False)
-_quantiles("nan", skip_nan=True)
+def _median(skip_nan: bool, a: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    return _quantile(skip_nan, a, 0.5, axis, "linear", keepdims)
+
+
+for _skips in (False, True):
+    _prefix = "nan" if _skips else ""
+    adapter(f"{_prefix}quantile")(partial(_quantile, _skips))
+    adapter(f"{_prefix}percentile")(partial(_percentile, _skips))
+    adapter(f"{_prefix}median")(partial(_median, _skips))
 
 
 # -- differences -----------------------------------------------------------------------------------
 @adapter("ediff1d")
 def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
-    """Return the differences of neighbours in the flat array, between two ends."""
-    x = TENSOR_XP.reshape(as_tensor(ary), (-1,))
-    parts = [x[1:] - x[:-1]]
-    if to_begin is not None:
-        parts.insert(0, TENSOR_XP.reshape(as_tensor(to_begin, x), (-1,)))
-    if to_end is not None:
-        parts.append(TENSOR_XP.reshape(as_tensor(to_end, x), (-1,)))
-    return TENSOR_XP.concat(parts)
+    x, begin, end = together(ary, to_begin, to_end)
+    x = flat(x)
+    parts = (begin, x[1:] - x[:-1], end)
+    return xp.concat([flat(part) for part in parts if part is not None])

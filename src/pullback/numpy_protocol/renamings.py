@@ -2,9 +2,9 @@ r"""NumPy's functions that are functions of ours under other names, as their dec
 
 Owns the reading of the fact ``numpy=``: NumPy's names below ``np``, a colon, and what is taken of
 NumPy's parameters, in its order. ``a=x`` is our parameter `x`; ``*arrays`` are several arrays in
-one argument; ``axis/flat`` means the flat array where it is None; a ``dtype`` that ours lacks is
-that of the result; ``-> list`` is what several results come in. Names alone are those of a ufunc,
-which is called as ours is. What is written from
+one argument; ``axis/flat`` means the flat array where it is None, and ``a/flat`` that always; a
+``dtype`` that ours lacks is that of the result; ``-> list`` is what several results come in. Names
+alone are those of a ufunc, which is called as ours is. What is written from
 ``take_along_axis: arr=x indices axis/flat``:
 
 >>> print(source_of(renamed("take_along_axis")), end="")
@@ -25,11 +25,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pullback.core.function.codegen import define_as, source_of
-from pullback.numpy_protocol.arguments import along, as_tensor, numpy_dtype, together
+from pullback.numpy_protocol.arguments import along, as_tensor, flat, numpy_dtype, together
 from pullback.ops.declare import NUMPY
 from pullback.ops.functions.data_types import astype
 
-__all__ = ["renamed", "source_of"]
+__all__ = ["parameters_of", "renamed", "source_of"]
 
 
 _NOT_BY_POSITION = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.KEYWORD_ONLY)
@@ -56,9 +56,17 @@ def renamed(name: str) -> Callable[..., Any]:
     short = name.rpartition(".")[2]
     lines = _reading(f"np.{name}", ours, renamings)
     lines.append(f"return {_call(container.strip(), ours, renamings, parameters)}")
-    uses = {"along": along, "as_tensor": as_tensor, "cast": _cast, "together": together}
+    uses = {"along": along, "as_tensor": as_tensor, "cast": _cast, "flat": flat}
     head = inspect.Signature(parameters)
-    return define_as(head, lines, short, f"np.{name}", ours=ours, **uses)
+    return define_as(head, lines, short, f"np.{name}", ours=ours, together=together, **uses)
+
+
+def parameters_of(function: Any) -> Mapping[str, inspect.Parameter]:
+    """Return the parameters of a function of NumPy's, none where it does not tell them."""
+    try:
+        return inspect.signature(function).parameters
+    except ValueError:  # compiled functions, before NumPy 2.4
+        return {}
 
 
 def _read(item: str) -> _Renaming:
@@ -71,11 +79,7 @@ def _parameters(
     function: Any, ours: Any, renamings: Sequence[_Renaming]
 ) -> list[inspect.Parameter]:
     """Return NumPy's parameters with its defaults; ours where it tells none."""
-    own = inspect.signature(ours).parameters
-    try:
-        theirs: Mapping[str, inspect.Parameter] = inspect.signature(function).parameters
-    except ValueError:  # compiled functions, before NumPy 2.4
-        theirs = {}
+    own, theirs = inspect.signature(ours).parameters, parameters_of(function)
     result = []
     for renaming in renamings:
         told, other = theirs.get(renaming.theirs), own.get(renaming.ours)
@@ -100,8 +104,11 @@ def _reading(name: str, ours: Any, renamings: Sequence[_Renaming]) -> list[str]:
     if arrays:
         reading = "as_tensor" if len(arrays) == 1 else "together"
         lines.append(f"{', '.join(arrays)} = ${reading}({', '.join(arrays)})")
-    for flat in [r.theirs for r in renamings if r.manner == "flat"]:
-        lines.append(f"{arrays[0]}, {flat} = $along({name!r}, {arrays[0]}, {flat})")
+    for theirs in [r.theirs for r in renamings if r.manner == "flat"]:
+        if theirs in arrays:
+            lines.append(f"{theirs} = $flat({theirs})")
+        else:
+            lines.append(f"{arrays[0]}, {theirs} = $along({name!r}, {arrays[0]}, {theirs})")
     return lines
 
 

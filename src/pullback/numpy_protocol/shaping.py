@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from numbers import Number
@@ -9,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.function.namespace import TENSOR_XP
+from pullback.core.custom.pytree import leaves
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, compose
 from pullback.numpy_protocol.arguments import (
@@ -17,9 +18,11 @@ from pullback.numpy_protocol.arguments import (
     adapter,
     as_tensor,
     position,
+    tensors_in,
     together,
     values_of,
     with_rank,
+    xp,
 )
 from pullback.numpy_protocol.computing import linspace
 from pullback.ops.axes import normalize_axes, normalize_axis
@@ -34,7 +37,6 @@ adapter("isrealobj")(lambda x: not x.is_complex())
 
 @adapter("size")
 def size(a: Any, axis: Any = None) -> int:
-    """Return the number of elements, along axes if they are given."""
     return math.prod(a.shape[i] for i in normalize_axes("np.size", axis, len(a.shape)))
 
 
@@ -42,11 +44,14 @@ def size(a: Any, axis: Any = None) -> int:
 @adapter("reshape")
 def reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None) -> Any:
     """Reshape; in Fortran's order, which is C's of the axes reversed."""
-    x = as_tensor(a)
-    wanted = tuple(shape) if isinstance(shape, Sequence) else (int(shape),)
+    x, wanted = as_tensor(a), _lengths(shape)
     if _order(x, order) == "C":
-        return TENSOR_XP.reshape(x, wanted, copy=copy)
-    return transpose(TENSOR_XP.reshape(transpose(x), wanted[::-1]))
+        return xp.reshape(x, wanted, copy=copy)
+    return transpose(xp.reshape(transpose(x), wanted[::-1]))
+
+
+def _lengths(shape: Any) -> tuple[int, ...]:
+    return tuple(shape) if isinstance(shape, Sequence) else (int(shape),)
 
 
 def _order(x: Any, order: str) -> str:
@@ -64,65 +69,50 @@ def _order(x: Any, order: str) -> str:
 
 @adapter("ravel")
 def ravel(a: Any, order: str = "C") -> Any:
-    """Return the elements in one axis, a view where they lie one after the other."""
     return reshape(a, (-1,), order).contiguous()
 
 
 @adapter("transpose")
 def transpose(a: Any, axes: Any = None) -> Any:
-    """Return the axes in another order, by default reversed."""
-    x = as_tensor(a)
-    return TENSOR_XP.permute_dims(x, tuple(range(x.ndim))[::-1] if axes is None else tuple(axes))
+    return xp.permute_dims(a, tuple(range(a.ndim))[::-1] if axes is None else tuple(axes))
 
 
 @adapter("rollaxis")
 def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
-    """Return one axis moved to before another."""
-    x = as_tensor(a)
-    i = normalize_axis("np.rollaxis", axis, x.ndim)
-    start = start + x.ndim if start < 0 else start
-    return TENSOR_XP.moveaxis(x, i, start - (i < start))
+    i = normalize_axis("np.rollaxis", axis, a.ndim)
+    start = start + a.ndim if start < 0 else start
+    return xp.moveaxis(a, i, start - (i < start))
 
 
 @adapter("expand_dims")
 def expand_dims(a: Any, axis: Any) -> Any:
-    """Insert axes of length 1."""
-    x = as_tensor(a)
     axes = tuple(axis) if isinstance(axis, Sequence) else (axis,)
-    rank = x.ndim + len(axes)
-    for i in sorted(normalize_axes("np.expand_dims", axes, rank)):
-        x = TENSOR_XP.expand_dims(x, axis=i)
-    return x
+    for i in sorted(normalize_axes("np.expand_dims", axes, a.ndim + len(axes))):
+        a = xp.expand_dims(a, axis=i)
+    return a
 
 
 @adapter("resize")
 def resize(a: Any, new_shape: Any) -> Any:
-    """Return another number of elements, by repeating them."""
-    flat = ravel(a)
-    wanted = tuple(new_shape) if isinstance(new_shape, Sequence) else (int(new_shape),)
-    if not flat.shape[0]:
-        return TENSOR_XP.zeros(wanted, dtype=flat.dtype, device=flat.device)
-    return TENSOR_XP.reshape(flat[np.arange(math.prod(wanted)) % flat.shape[0]], wanted)
+    elements, wanted = ravel(a), _lengths(new_shape)
+    if not elements.shape[0]:
+        return xp.zeros(wanted, dtype=elements.dtype, device=elements.device)
+    return xp.reshape(elements[np.arange(math.prod(wanted)) % elements.shape[0]], wanted)
 
 
 # -- joining and splitting ----------------------------------------------------------------------
-@adapter("append")
-def append(arr: Any, values: Any, axis: int | None = None) -> Any:
-    """Join two arrays, flat ones where no axis is given."""
-    return TENSOR_XP.concat(together(arr, values), axis=axis)
+adapter("append")(lambda arr, values, axis=None: xp.concat(together(arr, values), axis=axis))
 
 
 @adapter("block")
 def block(arrays: Any) -> Any:
-    """Join nested lists of blocks, the innermost along the last axis."""
-    depth, parts = _depth(arrays), _innermost(arrays)
-    rank = max(depth, *map(_rank_of, parts))
-    like = next((a for a in parts if isinstance(a, Tensor)), None)
+    depth, like = _depth(arrays), tensors_in(arrays)[0]
+    rank = max([depth, *(len(getattr(a, "shape", ())) for a in leaves(arrays))])
 
     def joined(part: Any, level: int) -> Any:
         if level == depth:
             return with_rank(as_tensor(part, like), rank)
-        return TENSOR_XP.concat([joined(item, level + 1) for item in part], axis=level - depth)
+        return xp.concat([joined(item, level + 1) for item in part], axis=level - depth)
 
     return joined(arrays, 0)
 
@@ -131,51 +121,34 @@ def _depth(part: Any) -> int:
     return 1 + _depth(part[0]) if isinstance(part, list) else 0
 
 
-def _innermost(part: Any) -> list[Any]:
-    return [a for item in part for a in _innermost(item)] if isinstance(part, list) else [part]
-
-
-def _rank_of(a: Any) -> int:
-    return len(getattr(a, "shape", ()))
-
-
 @adapter("split")
 def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
-    """Return views of the parts between places, or of a number of equal parts."""
     return list(joining.equal_parts("np.split", as_tensor(ary), indices_or_sections, axis))
 
 
 # -- making ----------------------------------------------------------------------------------------
-def _filled(name: str, make: Any) -> None:
-    @adapter(f"{name}_like")
-    def like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None) -> Any:
-        wanted = a.shape if shape is None else shape
-        return make(wanted, dtype=dtype or a.dtype, device=device or a.device)
+def _filled(make: Any, a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None) -> Any:
+    wanted = a.shape if shape is None else shape
+    return make(wanted, dtype=dtype or a.dtype, device=device or a.device)
 
 
-_filled("zeros", TENSOR_XP.zeros)
-_filled("ones", TENSOR_XP.ones)
+adapter("zeros_like")(functools.partial(_filled, xp.zeros))
+adapter("ones_like")(functools.partial(_filled, xp.ones))
 
 
 @adapter("empty_like")
 def empty_like(prototype: Any, dtype: Any = None, shape: Any = None, *, device: Any = None) -> Any:
-    """Return a tensor to be filled, of zeros."""
-    return ADAPTERS["zeros_like"](prototype, dtype, shape, device=device)
+    return _filled(xp.zeros, prototype, dtype, shape, device=device)
 
 
 @adapter("full_like")
 def full_like(
     a: Any, fill_value: Any, dtype: Any = None, shape: Any = None, *, device: Any = None
 ) -> Any:
-    """Return one value, a tensor's recorded, in the shape of `a`."""
-    x = as_tensor(a)
-    wanted = x.shape if shape is None else shape
-    zeros = TENSOR_XP.zeros(wanted, dtype=dtype or x.dtype, device=device or x.device)
+    zeros = _filled(xp.zeros, a, dtype, shape, device=device)
     if not isinstance(fill_value, Tensor):
-        return TENSOR_XP.full_like(zeros, fill_value)
-    return TENSOR_XP.clone(
-        TENSOR_XP.broadcast_to(TENSOR_XP.astype(fill_value, zeros.dtype), zeros.shape)
-    )
+        return xp.full_like(zeros, fill_value)
+    return xp.clone(xp.broadcast_to(xp.astype(fill_value, zeros.dtype), zeros.shape))
 
 
 # The modes of np.pad: the setting that each takes.
@@ -203,16 +176,16 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> An
     values = kwargs.get(name)
     if mode in ("constant", "empty") and (values is None or isinstance(values, Number)):
         value = 0 if values is None or mode == "empty" else np.asarray(values).astype(x.dtype.dtype)
-        return TENSOR_XP.pad_constant(x, widths=tuple(widths), value=value)
+        return xp.pad_constant(x, widths=tuple(widths), value=value)
     if name in ("constant_values", "end_values"):  # they may be tensors in the graph
-        values = TENSOR_XP.broadcast_to(as_tensor(0 if values is None else values, x), (x.ndim, 2))
+        values = xp.broadcast_to(as_tensor(0 if values is None else values, x), (x.ndim, 2))
     elif name == "stat_length":
         values = np.broadcast_to(np.asarray(values, object), (x.ndim, 2))
     for axis, width in enumerate(widths):
         setting = values if values is None or isinstance(values, str) else values[axis]
         if any(width):
             parts = _padded(x, axis, width, mode, setting)
-            x = TENSOR_XP.concat(parts, axis=axis) if len(parts) > 1 else parts[0]
+            x = xp.concat(parts, axis=axis) if len(parts) > 1 else parts[0]
     return x
 
 
@@ -224,24 +197,24 @@ def _padded(x: Any, axis: int, width: tuple[int, int], mode: str, setting: Any) 
         return values[position(axis, slice(start, stop))]
 
     def repeated(values: Any, length: int) -> Any:
-        return TENSOR_XP.broadcast_to(values, (*x.shape[:axis], length, *x.shape[axis + 1 :]))
+        return xp.broadcast_to(values, (*x.shape[:axis], length, *x.shape[axis + 1 :]))
 
     if mode == "constant":
-        ends = [TENSOR_XP.astype(end, x.dtype) for end in setting]
+        ends = [xp.astype(end, x.dtype) for end in setting]
         return [repeated(ends[0], low), x, repeated(ends[1], high)]
     first, last = part(x, 0, 1), part(x, n - 1, n)
     if mode == "linear_ramp":
         before = linspace(setting[0], first, low, False, dtype=x.dtype, axis=axis)
         after = linspace(setting[1], last, high, False, dtype=x.dtype, axis=axis)
         line = (*x.shape[:axis], -1, *x.shape[axis + 1 :])
-        before, after = (TENSOR_XP.reshape(ramp, line) for ramp in (before, after))
-        return [before, x, TENSOR_XP.flip(after, axis=axis)]
+        before, after = (xp.reshape(ramp, line) for ramp in (before, after))
+        return [before, x, xp.flip(after, axis=axis)]
     if _PAD_SETTINGS[mode] == "stat_length":
         lengths = [n if count is None else min(count, n) for count in setting]
         ends = [part(x, 0, lengths[0]), part(x, n - lengths[1], n)]
         result = [ADAPTERS[_STATISTICS.get(mode, mode)](end, axis, keepdims=True) for end in ends]
         if not x.dtype.is_inexact:
-            result = [TENSOR_XP.astype(TENSOR_XP.round(end), x.dtype) for end in result]
+            result = [xp.astype(xp.round(end), x.dtype) for end in result]
         return [repeated(result[0], low), x, repeated(result[1], high)]
     index = np.pad(np.arange(n), width, mode=mode)  # type: ignore[call-overload]
     padded = x[position(axis, index)]
@@ -278,31 +251,28 @@ def sliding_window_view(x: Any, window_shape: Any, axis: Any = None) -> Any:
     rank = x.ndim
     for along, length in zip(axes, lengths, strict=True):
         along = normalize_axis("np.sliding_window_view", along, rank)
-        x = TENSOR_XP.unfold_along(x, along, int(length), 1)
+        x = xp.unfold_along(x, along, int(length), 1)
     return x
 
 
 # -- along axes ------------------------------------------------------------------------------------
 @adapter("apply_along_axis")
 def apply_along_axis(func1d: Any, axis: int, arr: Any, *args: Any, **kwargs: Any) -> Any:
-    """Apply a function to each vector along an axis; results take the axis's place."""
     x = as_tensor(arr)
     along = normalize_axis("np.apply_along_axis", axis, x.ndim)
-    rows = TENSOR_XP.moveaxis(x, along, -1)
-    flat = TENSOR_XP.reshape(rows, (-1, rows.shape[-1]))
+    rows = xp.moveaxis(x, along, -1)
+    flat = xp.reshape(rows, (-1, rows.shape[-1]))
     results = [as_tensor(func1d(flat[i], *args, **kwargs)) for i in range(flat.shape[0])]
-    result = TENSOR_XP.reshape(TENSOR_XP.stack(results), (*rows.shape[:-1], *results[0].shape))
-    order = list(range(result.ndim))
-    outer, inner = order[: rows.ndim - 1], order[rows.ndim - 1 :]
-    return TENSOR_XP.permute_dims(result, (*outer[:along], *inner, *outer[along:]))
+    result = xp.reshape(xp.stack(results), (*rows.shape[:-1], *results[0].shape))
+    first, rank = x.ndim - 1, results[0].ndim
+    return xp.moveaxis(result, tuple(range(first, first + rank)), tuple(range(along, along + rank)))
 
 
 @adapter("apply_over_axes")
 def apply_over_axes(func: Any, a: Any, axes: Any) -> Any:
-    """Apply a reduction over several axes in turn, each kept as one of length 1."""
     x = as_tensor(a)
     for axis in axes if isinstance(axes, Sequence) else (axes,):
         i = normalize_axis("np.apply_over_axes", axis, x.ndim)
         result = func(x, i)
-        x = result if result.ndim == x.ndim else TENSOR_XP.expand_dims(result, axis=i)
+        x = result if result.ndim == x.ndim else xp.expand_dims(result, axis=i)
     return x

@@ -7,9 +7,6 @@ nowhere has none either.
 
 from __future__ import annotations
 
-__all__ = ["ARRAYS_LIKE", "NO_COUNTERPART", "OF_VALUES", "REDUCING"]
-
-
 # The functions that reduce as the method `reduce` of a ufunc does, and that run as `accumulate`.
 REDUCING = {
     ("add", "reduce"): "sum",

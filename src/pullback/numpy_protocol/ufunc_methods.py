@@ -12,17 +12,16 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core.function.namespace import TENSOR_XP
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, compose
-from pullback.numpy_protocol.arguments import as_tensor, beside, operand, position, values_of
+from pullback.numpy_protocol.arguments import as_tensor, beside, operand, position, values_of, xp
 from pullback.ops.axes import normalize_axes, normalize_axis
 
 # Running results that have an operation of their own, which is one node for the whole array.
 _RUNNING: dict[str, Callable[..., Any]] = {
-    "maximum": lambda x, axis: TENSOR_XP.cummax(x, axis).values,
-    "minimum": lambda x, axis: TENSOR_XP.cummin(x, axis).values,
-    "logaddexp": lambda x, axis: TENSOR_XP.logcumsumexp(x, axis),
+    "maximum": lambda x, axis: xp.cummax(x, axis).values,
+    "minimum": lambda x, axis: xp.cummin(x, axis).values,
+    "logaddexp": lambda x, axis: xp.logcumsumexp(x, axis),
 }
 
 
@@ -35,9 +34,9 @@ def chosen(call: Any, inputs: list[Any], where: Any, target: Any) -> Any:
     mask = np.asarray(values_of(where), bool)
     shape = np.broadcast_shapes(mask.shape, *(x.shape for x in arrays))
     mask = np.broadcast_to(mask, shape if target is None else target.shape)
-    result = call(*(TENSOR_XP.broadcast_to(x, mask.shape)[mask] for x in arrays))
+    result = call(*(xp.broadcast_to(x, mask.shape)[mask] for x in arrays))
     if target is None:
-        target = TENSOR_XP.astype(beside(np.zeros(mask.shape), result), result.dtype)
+        target = xp.astype(beside(np.zeros(mask.shape), result), result.dtype)
     target[mask] = result
     return target
 
@@ -53,22 +52,20 @@ def reduced(
     """Return what ``ufunc.reduce`` does: the call on a result so far and the next element."""
     x = as_tensor(array)
     axes = normalize_axes(f"np.{ufunc.__name__}.reduce", axis, x.ndim)
-    rows = TENSOR_XP.moveaxis(x, axes, tuple(range(len(axes))))
+    rows = xp.moveaxis(x, axes, tuple(range(len(axes))))
     rest = rows.shape[len(axes) :]
-    parts = (
-        list(TENSOR_XP.unstack(TENSOR_XP.reshape(rows, (-1, *rest)))) if 0 not in x.shape else []
-    )
+    parts = list(xp.unstack(xp.reshape(rows, (-1, *rest)))) if 0 not in x.shape else []
     if not parts:
         initial = ufunc.identity if initial is None else initial
         if initial is None:
             required = "elements, or initial=, required, since it has no identity"
             raise ArgumentError(compose(f"np.{ufunc.__name__}.reduce", required, "none", ("x", x)))
-        result = TENSOR_XP.astype(beside(np.full(rest, initial), x), x.dtype)
+        result = xp.astype(beside(np.full(rest, initial), x), x.dtype)
     else:
         parts = parts if initial is None else [operand(initial), *parts]
         result = functools.reduce(call, parts)
     shape = tuple(1 if i in axes else n for i, n in enumerate(x.shape))
-    return TENSOR_XP.reshape(result, shape) if keepdims else result
+    return xp.reshape(result, shape) if keepdims else result
 
 
 def accumulated(ufunc: np.ufunc, call: Any, array: Any, axis: int = 0) -> Any:
@@ -77,9 +74,7 @@ def accumulated(ufunc: np.ufunc, call: Any, array: Any, axis: int = 0) -> Any:
     along = normalize_axis(f"np.{ufunc.__name__}.accumulate", axis, x.ndim)
     if ufunc.__name__ in _RUNNING:
         return _RUNNING[ufunc.__name__](x, along)
-    return TENSOR_XP.stack(
-        list(itertools.accumulate(TENSOR_XP.unstack(x, axis=along), call)), axis=along
-    )
+    return xp.stack(list(itertools.accumulate(xp.unstack(x, axis=along), call)), axis=along)
 
 
 def reduced_at(reduce: Any, array: Any, indices: Any, axis: int = 0) -> Any:
@@ -89,17 +84,15 @@ def reduced_at(reduce: Any, array: Any, indices: Any, axis: int = 0) -> Any:
     starts = np.asarray(values_of(indices)).tolist()
     ends = [*starts[1:], x.shape[along]]
     parts = (slice(i, max(j, i + 1)) for i, j in zip(starts, ends, strict=True))
-    return TENSOR_XP.stack(
-        [reduce(x[position(along, part)], axis=along) for part in parts], axis=along
-    )
+    return xp.stack([reduce(x[position(along, part)], axis=along) for part in parts], axis=along)
 
 
 def written_at(ufunc: np.ufunc, call: Any, target: Tensor, indices: Any, *values: Any) -> None:
     """Do what ``ufunc.at`` does, recorded: call on each element, as often as its index is there."""
     index = values_of(indices)
     places = np.arange(target.numel()).reshape(target.shape)[index]
-    operands = [TENSOR_XP.broadcast_to(as_tensor(v, target), places.shape) for v in values]
-    operands = [TENSOR_XP.reshape(v, (-1,)) for v in operands]
+    operands = [xp.broadcast_to(as_tensor(v, target), places.shape) for v in values]
+    operands = [xp.reshape(v, (-1,)) for v in operands]
     places = places.ravel()
     if ufunc is np.add or ufunc is np.subtract:
         added = operands[0] if ufunc is np.add else -operands[0]

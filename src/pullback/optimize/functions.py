@@ -58,7 +58,7 @@ class _Point:
     @cached_property
     def gradients(self) -> Recording:
         """The gradient of a scalar function, recorded."""
-        gradient = Gradient(self._function.transform, self._function.fun, 0)
+        gradient = Gradient(self._function.transform, self._function.fun, argnum=0)
         return Recording(self._arguments(gradient))
 
     @cached_property

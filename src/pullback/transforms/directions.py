@@ -23,8 +23,6 @@ from pullback.errors import (
 )
 from pullback.ops.functions.creation import asarray, zeros_like
 
-__all__ = ["as_tensor", "described", "directions", "is_differentiable", "or_zeros"]
-
 _ndarray = NUMPY.array_types[0]
 
 
@@ -33,18 +31,8 @@ def directions(
 ) -> list[Tensor | None]:
     """Return the vector that `given` holds for each leaf of `like`, None where it is zero.
 
-    It is zero where `given` is None, which it is for integers.
-
-    Parameters
-    ----------
-    api, name : str
-        What errors call the transform, and what is given.
-    given : any
-        Vectors in the containers of `structure`; a None stands for a container of zeros.
-    like : sequence
-        The leaves.
-    structure : Structure or None
-        The containers that they stand in.
+    It is zero where `given` has None, for a leaf or for a container in `structure`, as it must have
+    for integers. Errors call the transform `api`, and what is given `name`.
     """
     result: list[Any] = []
     _match(api, name, given, like, structure, result)

@@ -17,17 +17,6 @@ from pullback.arrays import NUMPY, WrappingLibrary, library_of
 from pullback.core.graph.modes import RECORD, STATE, changed_mode, run_with
 from pullback.core.tensor.tensor import Tensor
 
-__all__ = [
-    "LEVEL",
-    "WRAPPING",
-    "Running",
-    "depends_on_outer_level",
-    "has_graph",
-    "new_level",
-    "run_at_level",
-    "run_recorded",
-]
-
 _ndarray = NUMPY.array_types[0]
 # The changes of the mode in which a transform runs a function that it differentiates.
 _RECORDING = {"grad": True, "inference": False}
@@ -59,7 +48,8 @@ def run_recorded(level: int, fn: Callable[..., Any], /, *args: Any, **kw: Any) -
     """Do the same in the mode in which a transform at that level records."""
     mode = STATE.get()
     recording = mode if mode is RECORD else changed_mode(_RECORDING)
-    return run_with(STATE, recording, run_at_level, level, fn, *args, **kw)
+    level = max(level, LEVEL.get() or 0)
+    return run_with(STATE, recording, run_with, LEVEL, level, fn, *args, **kw)
 
 
 def depends_on_outer_level(level: int, values: Iterable[Any]) -> bool:
@@ -86,23 +76,12 @@ def has_graph(values: Iterable[Any]) -> bool:
 
 
 class Running(NamedTuple):
-    """A transform that is running on wrapped arrays.
-
-    Attributes
-    ----------
-    library : WrappingLibrary
-    size : int
-        How many samples a batch has; 0 in forward mode.
-    randomness : str
-        How numbers are drawn for the samples of a batch.
-    user_ops : list
-        The users' operations that were called in it.
-    """
+    """A transform that is running on wrapped arrays."""
 
     library: WrappingLibrary
-    size: int
-    randomness: str
-    user_ops: list[Any]
+    size: int  # how many samples a batch has; 0 in forward mode
+    randomness: str  # how numbers are drawn for the samples of a batch
+    user_ops: list[Any]  # the users' operations that were called in it
 
 
 # Forward modes and batches that are running, the innermost last: what is differentiated inside of

@@ -21,13 +21,7 @@ from pullback.core.tensor.tensor import Tensor, box, tensor_class
 from pullback.core.tensor.versions import EPOCH, counter_of, version_of
 from pullback.errors import InplaceError, compose
 
-__all__ = [
-    "UserCall",
-    "WrappedCall",
-    "call_function",
-    "name_of_function",
-    "record_call",
-]
+NODE = operator.attrgetter("_node")
 
 OfTensors = Callable[..., Sequence[Tensor]]
 GradientsOf = Callable[[list[bool], list[bool]], OfTensors]
@@ -36,27 +30,8 @@ GradientsOf = Callable[[list[bool], list[bool]], OfTensors]
 class UserCall:
     """One call of a function: what of its arguments are tensors, and what it returned.
 
-    Parameters
-    ----------
-    function : callable
-        A user's operation, or any function.
-    args, keywords : sequence, dict
-        What it is called with.
-    where : str
-        The transform in which it must change no argument in place.
-    traverse : bool
-        Whether tensors in containers count.
-
-    Attributes
-    ----------
-    name : str
-        What errors call the function.
-    leaves : list
-        What the arguments hold, of containers where they are traversed.
-    tensors : list of Tensor
-        Those among them that are tensors.
-    results, structure : list, Structure or None
-        The leaves of what the last call returned, and their containers.
+    It must change no argument in place in the transform `where`. Tensors in containers count where
+    it traverses those.
     """
 
     def __init__(
@@ -70,6 +45,7 @@ class UserCall:
         self.function, self._where, self._traverse = function, where, traverse
         self.name = name_of_function(function)
         self._count, self._names = len(args), tuple(keywords)
+        # What the arguments hold, of containers where they are traversed; the tensors among that.
         self.leaves, self._containers = [*args, *keywords.values()], None
         if traverse:
             self.leaves, self._containers = flatten(self.leaves)
@@ -79,6 +55,7 @@ class UserCall:
             if isinstance(leaf, Tensor):
                 self._at.append(i)
                 self.tensors.append(leaf)
+        # The leaves of what the last call returned, and their containers.
         self.results: list[Any] = []
         self.structure: Structure | None = None
 
@@ -144,13 +121,7 @@ def call_function(
 
 # -- the node of such a call -----------------------------------------------------------------------
 class WrappedCall(NodeOperation):
-    """The operation of the node of a function that was called on what wrapped arrays hold.
-
-    Parameters
-    ----------
-    name : str
-        What the function is called.
-    """
+    """The operation of the node of a function that was called on what wrapped arrays hold."""
 
     def __init__(self, name: str) -> None:
         self.name, self.node_name = name, f"{name}Backward"
@@ -179,20 +150,12 @@ def record_call(
 ) -> Any:
     """Return the results of a call as tensors, with a node if an argument is tracked.
 
-    Parameters
-    ----------
-    name : str
-    tensors : sequence of Tensor
-        Its arguments.
-    arrays : sequence
-        Its results.
-    gradients_of : callable
-        ``gradients_of(chosen, given)`` returns the function of the arguments, and then of the
-        cotangents of those results that have one, to the gradients of the chosen arguments.
+    ``gradients_of(chosen, given)`` returns the function of the arguments, and then of the
+    cotangents of those results that have one, to the gradients of the chosen arguments.
     """
     mode, cls = STATE.get(), tensor_class(tensors)
     outs = [box(a, cls=cls) for a in arrays]
-    edges = tuple(map(_NODE, tensors))
+    edges = tuple(map(NODE, tensors))
     if edges.count(None) == len(edges):
         return outs
     if not mode.grad:
@@ -208,9 +171,6 @@ def record_call(
     if mode.observer is not None:
         mode.observer.recorded(node, outs)
     return outs
-
-
-_NODE = operator.attrgetter("_node")
 
 
 def _saved(tensor: Tensor, hooks: Any) -> tuple[Any, Any, int]:

@@ -47,30 +47,8 @@ from pullback.ops.primitives.indexing import index_put_p, reader, setitem_p
 from pullback.ops.primitives.products import matmul_p
 from pullback.ops.primitives.reductions import sum_p
 from pullback.ops.primitives.shape import broadcast_to_p, permute_p, reshape_p
-from pullback.transforms.levels import WRAPPING, Running, run_at_level
+from pullback.transforms.levels import LEVEL, WRAPPING, Running
 from pullback.transforms.user_calls import UserCall, call_function
-
-__all__ = [
-    "Space",
-    "TransformLibrary",
-    "Wrapped",
-    "in_one_library",
-    "is_numbers",
-    "is_part",
-    "numpy_scalar",
-    "on_part",
-    "part_of",
-    "part_with_graph_of",
-    "plain",
-    "results_in",
-    "results_of",
-    "run_within",
-    "run_wrapped",
-    "tensor_of_part",
-    "to_arrays",
-    "to_tensor",
-    "to_tensors",
-]
 
 _ndarray = NUMPY.array_types[0]
 numpy_scalar = NUMPY.xp.generic
@@ -100,28 +78,23 @@ class Wrapped:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The lengths of the axes."""
         return tuple(self.value.shape)
 
     @property
     def ndim(self) -> int:
-        """The number of axes."""
         return len(self.shape)
 
     @property
     def size(self) -> int:
-        """The number of elements."""
         return functools.reduce(operator.mul, self.shape, 1)
 
     @property
     def dtype(self) -> DType:
-        """The data type."""
         native = self.value.dtype
         return _BY_CLASS.get(native.__class__) or dtype_of(native)
 
     @property
     def device(self) -> str:
-        """The name of the device."""
         return self.library.device(self)
 
     def _one(self) -> Any:
@@ -145,7 +118,6 @@ class Wrapped:
 
     @property
     def mT(self) -> Any:  # noqa: N802  (the standard's name)
-        """The transpose of matrices."""
         if self.ndim < 2:
             return to_arrays(to_tensor(self).mT)  # raises
         last = self.ndim - 1
@@ -158,50 +130,42 @@ class Wrapped:
         return self.library.getitem(self, index)
 
 
-def _operator(function: Callable[..., Any], reflected: bool) -> Callable[..., Any]:
+def _is_quick(arrays: Sequence[Any]) -> bool:
+    """Return whether nothing is to be brought to one dtype: of arrays of a class, and numbers."""
+    cls: Any = None
+    for a in arrays:
+        if a.__class__ is int or a.__class__ is float:
+            continue
+        if cls is None and isinstance(a, Wrapped):
+            cls, dtype = a.__class__, a.dtype
+            if dtype not in a.library.quick_dtypes:
+                return False
+        elif a.__class__ is not cls or a.dtype is not dtype:
+            return False
+    return cls is not None
+
+
+def _operator(name: str, reflected: bool) -> Callable[..., Any]:
+    """Return an operator: the operation itself where it is quick, else that of tensors."""
+    function, op = getattr(operator, name), _OPERATIONS.get(name)
+
     def method(self: Wrapped, *others: Any) -> Any:
-        for other in others:
-            if other.__class__ is self.__class__ or other.__class__ in _SINGLE:
-                continue
-            if isinstance(other, Wrapped) and other.library.level > self.library.level:
-                return NotImplemented
-        operands = [to_tensor(a) if is_array(a) else a for a in (self, *others)]
-        return to_arrays(function(*(reversed(operands) if reflected else operands)))
+        operands = (*others, self) if reflected else (self, *others)
+        if op is not None and _is_quick(operands):
+            return self.library.run(op, operands, {})
+        if any(isinstance(a, Wrapped) and a.library.level > self.library.level for a in others):
+            return NotImplemented
+        return to_arrays(function(*[to_tensor(a) if is_array(a) else a for a in operands]))
 
     return method
 
 
+_OPERATIONS = {"add": add_p, "sub": sub_p, "mul": mul_p, "truediv": div_p, "neg": neg_p}
 for _name in [*_BINARY.split(), *_UNARY.split()]:
-    _function, _bare_name = getattr(operator, _name), _name.strip("_")
-    setattr(Wrapped, f"__{_bare_name}__", _operator(_function, False))
+    _bare_name = _name.strip("_")
+    setattr(Wrapped, f"__{_bare_name}__", _operator(_name, False))
     if _name in _BINARY and _name not in ("lt", "le", "gt", "ge", "eq", "ne"):
-        setattr(Wrapped, f"__r{_bare_name}__", _operator(_function, True))
-
-
-def _direct(op: Primitive, general: Callable[..., Any], reflected: bool) -> Callable[..., Any]:
-    """Return an operator that skips the tensors where nothing is to be brought to one dtype."""
-
-    def method(self: Wrapped, *others: Any) -> Any:
-        dtype = self.dtype
-        for other in others:
-            kind = other.__class__
-            if kind is self.__class__:
-                if other.dtype is not dtype:
-                    return general(self, *others)
-            elif kind is not int and kind is not float:
-                return general(self, *others)
-        if dtype not in self.library.quick_dtypes:
-            return general(self, *others)
-        return self.library.run(op, (*others, self) if reflected else (self, *others), {})
-
-    return method
-
-
-_DIRECT = (("add", add_p), ("sub", sub_p), ("mul", mul_p), ("truediv", div_p), ("neg", neg_p))
-for _name, _op in _DIRECT:
-    for _label in (f"__{_name}__", f"__r{_name}__"):
-        if _general := getattr(Wrapped, _label, None):
-            setattr(Wrapped, _label, _direct(_op, _general, _label.startswith("__r")))
+        setattr(Wrapped, f"__r{_bare_name}__", _operator(_name, True))
 
 
 # -- tensors around arrays, and back ---------------------------------------------------------------
@@ -298,33 +262,26 @@ class Space:
 
     # What rules ask for most, without the tensors between.
     def broadcast_to(self, x: Any, shape: Any) -> Any:
-        """Return an array repeated to a larger shape."""
         if isinstance(x, Wrapped) and shape.__class__ is tuple:
             return x.library.run(broadcast_to_p, (x,), {"shape": shape})
         return self.__getattr__("broadcast_to")(x, shape)
 
     def sum(self, x: Any, axis: Any = None, keepdims: bool = False, **others: Any) -> Any:
-        """Return the sum over axes."""
-        quick = isinstance(x, Wrapped) and axis.__class__ in (int, tuple) and not others
-        if quick and x.dtype in x.library.quick_dtypes:
+        if axis.__class__ in (int, tuple) and not others and _is_quick((x,)):
             return x.library.run(sum_p, (x,), {"axis": axis, "keepdims": keepdims})
         return self.__getattr__("sum")(x, axis=axis, keepdims=keepdims, **others)
 
     def reshape(self, x: Any, shape: Any) -> Any:
-        """Return an array in another shape."""
         if isinstance(x, Wrapped) and shape.__class__ is tuple:
             return x.library.run(reshape_p, (x,), {"shape": shape})
         return self.__getattr__("reshape")(x, shape)
 
     def matmul(self, x: Any, y: Any) -> Any:
-        """Return a product of matrices and vectors."""
-        quick = x.__class__ is y.__class__ and isinstance(x, Wrapped) and x.dtype is y.dtype
-        if quick and x.dtype in x.library.quick_dtypes:
+        if x.__class__ is y.__class__ and _is_quick((x, y)):
             return x.library.run(matmul_p, (x, y), {})
         return self.__getattr__("matmul")(x, y)
 
     def matrix_transpose(self, x: Any) -> Any:
-        """Return the transpose of matrices."""
         return x.mT if isinstance(x, Wrapped) else self.__getattr__("matrix_transpose")(x)
 
     def operation(self, op: Primitive) -> Callable[..., Any]:
@@ -366,7 +323,13 @@ class TransformLibrary(WrappingLibrary):
         register(library)
         return library
 
-    run: Callable[..., Any]  # by each kind of library
+    # By each kind of library:
+    run: Callable[..., Any]  # run(op, arrays, settings): the results of an operation
+    step: Callable[..., Any]  # step(user_call): the function that `call_function` gets for it
+    each_part: Callable[..., Any]  # each_part(name, a, *settings), by the library of the parts
+    with_graph_of: Callable[..., Any]  # with_graph_of(before, after): the parts have that graph
+    is_constant: Callable[..., bool]  # is_constant(a): whether it is one part and nothing more
+    closed_over: Callable[..., GraphError]  # of a function of parts that closes over more
 
     def call(self, op: Any, arguments: Any, values: Sequence[Any]) -> Any:
         """Return the result of a user's operation, which is called on what is wrapped."""
@@ -376,25 +339,17 @@ class TransformLibrary(WrappingLibrary):
             return called.on_parts()
         return called.result(call_function(self.step(called), called.tensors, self))
 
-    def step(self, called: UserCall) -> Any:
-        """Return the function that `call_function` gets for a user's call; a subclass has this."""
-        raise NotImplementedError
-
     def parts(self, a: Any) -> tuple[Any, ...]:
-        """Return what is wrapped."""
         return (a.value,)
 
     # -- by the operations -------------------------------------------------------------------------
     def copy(self, a: Any) -> Any:
-        """Return a copy."""
         return self.run(clone_p, [a], {})
 
     def getitem(self, a: Any, index: Any) -> Any:
-        """Return ``a[index]``."""
         return self.run(reader(index), [a], {"index": index})
 
     def assign(self, a: Any, index: Any, value: Any) -> Any:
-        """Return a copy of `a` with `value` at `index`."""
         return self.run(setitem_p, [a, value], {"index": index})
 
     def add_at(self, a: Any, index: Any, value: Any) -> Any:
@@ -407,11 +362,9 @@ class TransformLibrary(WrappingLibrary):
         return a + self.run(index_put_p, [value], {"index": index, "shape": a.shape})
 
     def broadcast_to(self, a: Any, shape: tuple[int, ...]) -> Any:
-        """Return `a` repeated to a larger shape."""
         return self.run(broadcast_to_p, [a], {"shape": tuple(shape)})
 
     def diagonal(self, a: Any, offset: int = 0) -> Any:
-        """Return the diagonals of matrices."""
         return self.run(diagonal_p, [a], {"offset": offset})
 
     def reshape(self, a: Any, shape: tuple[int, ...]) -> tuple[Any, bool]:
@@ -419,18 +372,13 @@ class TransformLibrary(WrappingLibrary):
         return self.run(reshape_p, [a], {"shape": tuple(shape)}), True
 
     # -- by the library of the parts ---------------------------------------------------------------
-    each_part: Callable[..., Any]  # ``each_part(name, a, *settings)``, by each kind of library
-
     def fold(self, a: Any, *settings: Any) -> Any:
-        """Add windows up at the places they come from."""
         return self.each_part("fold", a, *settings)
 
     def windows(self, a: Any, *settings: Any) -> Any:
-        """Return the windows along the last axes."""
         return self.each_part("windows", a, *settings)
 
     def moved(self, a: Any, name: str, target: Any, device: Any = None) -> Any:
-        """Return a copy on another device."""
         return self.each_part("moved", a, name, target, device)
 
     # -- random numbers, dtypes --------------------------------------------------------------------
@@ -445,7 +393,6 @@ class TransformLibrary(WrappingLibrary):
         return outer.draw(draw) if outer is not None else draw(())
 
     def astype(self, a: Any, dtype: DType, copy: bool = False) -> Any:
-        """Return `a` in another dtype."""
         return a if a.dtype is dtype and not copy else to_arrays(TENSOR_XP.astype(box(a), dtype))
 
     def special(self, name: str, *arrays: Any) -> Any:
@@ -462,16 +409,10 @@ class TransformLibrary(WrappingLibrary):
             return after
         return self.with_graph_of(before, after)
 
-    def with_graph_of(self, before: Any, after: Any) -> Any:
-        """Return an array whose parts have the graph of those of another; a subclass has this."""
-        raise NotImplementedError
-
     def is_outer(self, levels: int) -> bool:
-        """Say whether what depends on some levels is from further out."""
         return levels % (1 << self.level) != 0 or not self.level_is_active()
 
     def level_is_active(self) -> bool:
-        """Say whether a transform of this library is running: not on its parts, nor done."""
         return self in map(_LIBRARY, WRAPPING.get())
 
     def is_beside_parts(self) -> bool:
@@ -491,14 +432,6 @@ class TransformLibrary(WrappingLibrary):
         """Raise where arrays, in a function of parts, are no constants: they are not its own."""
         if any(self.has(a) and not self.is_constant(a) for a in arrays):
             raise self.closed_over()
-
-    def is_constant(self, a: Any) -> bool:
-        """Say whether an array is one part and nothing more; a subclass has this."""
-        raise NotImplementedError
-
-    def closed_over(self) -> GraphError:
-        """Return the error of a function of parts that closes over more; a subclass has this."""
-        raise NotImplementedError
 
 
 def _returned(tensor: Tensor) -> GraphError:
@@ -585,7 +518,7 @@ def run_wrapped(
                     raise error from raised
             raise
 
-    inside = functools.partial(run_in_call, levels, run_at_level, library.level, run)
+    inside = functools.partial(run_in_call, levels, run_with, LEVEL, library.level, run)
     inside = functools.partial(run_with, MAKING, library, run_with, WRITES, writes, inside)
     result = run_with(WRAPPING, (*WRAPPING.get(), running), inside)
     if writes.adopted and (error := writes.put_back()) is not None:

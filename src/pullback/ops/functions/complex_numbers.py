@@ -26,7 +26,7 @@ def squared_size(x: Tensor) -> Tensor:
     return real(multiply(x, conj(x))) if x.dtype.is_complex else multiply(x, x)
 
 
-@wrapper_of(real_p)
+@wrapper_of(real_p, numpy="real: val=x")
 def real(x: Any, /) -> Tensor:
     """Return the real part of complex numbers, a view; real numbers as they are.
 

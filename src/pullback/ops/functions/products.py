@@ -290,7 +290,7 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Tensor:
     return reshape(product, product.shape[:-2])
 
 
-@wrapper_of(outer_p, methods="outer ger", numpy="linalg.outer: x1 x2")
+@wrapper_of(outer_p, methods="outer ger", numpy="linalg.outer: x1 x2; outer: a/flat=x1 b/flat=x2")
 def outer(x1: Any, x2: Any, /) -> Tensor:
     """Return the matrix of the products x1[i] * x2[j] of two vectors.
 
@@ -761,7 +761,13 @@ def inner(input: Any, other: Any) -> Tensor:
     return result
 
 
-@composition(sample((3,), (3,)), sample((0,), (0,)), scalars=False, methods="vdot")
+@composition(
+    sample((3,), (3,)),
+    sample((0,), (0,)),
+    scalars=False,
+    methods="vdot",
+    numpy="vdot: a/flat=input b/flat=other",
+)
 def vdot(input: Any, other: Any) -> Tensor:
     """Return the sum of conj(input) * other of two vectors.
 

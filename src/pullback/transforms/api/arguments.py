@@ -37,34 +37,11 @@ from pullback.ops.primitives.conversion import clone
 from pullback.transforms.levels import WRAPPING, depends_on_outer_level, run_recorded
 from pullback.transforms.wrapped import numpy_scalar
 
-__all__ = [
-    "Argnum",
-    "Arguments",
-    "Function",
-    "Input",
-    "Transformed",
-    "all_arguments",
-    "argnum_of",
-    "class_for",
-    "name_of",
-    "tensor_for",
-]
-
 Argnum = int | str | Sequence[int | str]
 
 
 _ndarray = NUMPY.array_types[0]
 _BY_POSITION = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-
-
-def argnum_of(api: str, argnum: Argnum, argnums: Argnum | None) -> Argnum:
-    """Return what `argnum`, or its synonym `argnums`, says."""
-    if argnums is None:
-        return argnum
-    if argnum != 0:
-        came = f"argnum={argnum!r} and argnums={argnums!r}"
-        raise ArgumentError(compose(api, "argnum or argnums required, which mean the same", came))
-    return argnums
 
 
 class Input(NamedTuple):
@@ -78,15 +55,7 @@ class Input(NamedTuple):
 class Arguments:
     """The arguments of one call of `fun`, and those among them to differentiate with respect to.
 
-    Parameters
-    ----------
-    api : str
-        The transform, which errors name.
-    fun : callable
-        What is called; its signature gives names their positions.
-    argnum : int, str or sequence of those
-    args, kwargs : tuple, dict
-        The arguments of the call.
+    Errors name the transform `api`; the signature of `fun` gives names their positions.
     """
 
     def __init__(
@@ -121,7 +90,14 @@ class Arguments:
         """Return each leaf of the differentiated arguments as a tensor; None for an integer."""
         result, is_any = [], False
         for i, leaf in enumerate(self.leaves):
-            source = _source(self, i, leaf)
+            source = leaf if isinstance(leaf, Tensor) else tensor_for(leaf)
+            if source is None and leaf is not None:
+                constant = "give what is constant in another argument, or close over it"
+                hint = _way_for_module(self.api, leaf) or constant
+                required = f"floating-point numbers required in {self.path(i)}"
+                raise ArgumentTypeError(compose(self.api, required, type(leaf).__name__, hint=hint))
+            if source is not None and not source.dtype.is_inexact:
+                source = None
             result.append(source)
             is_any = is_any or source is not None
         if result and not is_any:
@@ -145,10 +121,12 @@ class Arguments:
 
     def call(self, tensors: Sequence[Tensor | None]) -> Any:
         """Call the function with `tensors` for the leaves that have one."""
-        standing = [
-            _standing_for(leaf) if t is None else t
-            for leaf, t in zip(self.leaves, tensors, strict=True)
-        ]
+        standing: list[Any] = []
+        for leaf, tensor in zip(self.leaves, tensors, strict=True):
+            if tensor is None:  # integers: a tensor for an array
+                standing.append(tensor_for(leaf) if is_array(leaf) else leaf)
+            else:
+                standing.append(tensor)
         values = unflatten(self.structure, standing)
         args, kwargs = list(self._args), dict(self._kwargs)
         for key, value in zip(self._keys, values if self.several else (values,), strict=True):
@@ -169,7 +147,11 @@ class Arguments:
         """Add a note to an error that a list of numbers for a vector may have caused."""
         for name, key in zip(self.names, self._keys, strict=True):
             given = self._kwargs[key] if isinstance(key, str) else self._args[key]
-            if given.__class__ in (list, tuple) and given and all(map(_is_number, given)):
+            if (
+                given.__class__ in (list, tuple)
+                and given
+                and all(isinstance(x, (int, float, complex)) for x in given)
+            ):
                 what = f"{name} of {name_of(self.fun)} is a {type(given).__name__} of numbers"
                 vector = f"np.array({reprlib.repr(given)})"
                 error.add_note(f"hint: {what}: write {vector} for a vector")
@@ -255,23 +237,6 @@ def class_for(given: Any) -> type[Tensor]:
     return Tensor if is_array(given) and library_of(given) is not NUMPY else NumPyTensor
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float, complex))
-
-
-def _source(arguments: Arguments, i: int, given: Any) -> Tensor | None:
-    """Return a leaf as a tensor; None for an integer, which has no derivative."""
-    source = given if isinstance(given, Tensor) else tensor_for(given)
-    if source is None and given is None:
-        return None
-    if source is None:
-        constant = "give what is constant in another argument, or close over it"
-        hint = _way_for_module(arguments.api, given) or constant
-        required = f"floating-point numbers required in {arguments.path(i)}"
-        raise ArgumentTypeError(compose(arguments.api, required, type(given).__name__, hint=hint))
-    return source if source.dtype.is_inexact else None
-
-
 # How a transform is called of a function of a module's parameters, if not by what it returns.
 _CALLS = {"jvp": "({}, ({}, X), tangents)", "linearize": "({}, {}, X)", "vjp": "({}, {}, X)"}
 
@@ -303,11 +268,6 @@ def _input(given: Any, source: Tensor, level: int) -> Input:
     return Input(given, tensor, box(tensor._data, tensor._node, counter))
 
 
-def _standing_for(leaf: Any) -> Any:
-    """Return what the function gets for a leaf of integers: a tensor for an array."""
-    return tensor_for(leaf) if is_array(leaf) else leaf
-
-
 def _no_derivative(api: str, name: str, given: Any) -> Exception:
     required = f"floating-point numbers required in {name}"
     if given is None:
@@ -321,31 +281,10 @@ def _no_derivative(api: str, name: str, given: Any) -> Exception:
 
 # -- transformed -----------------------------------------------------------------------------------
 Function = Callable[..., Any]
-# A mode and a chunk_size are None then.
-_DEFAULTS = {
-    "argnum": 0,
-    "has_aux": False,
-    "in_axes": 0,
-    "out_axes": 0,
-    "randomness": "error",
-    "check": True,
-}
 
 
 class Transformed:
-    """What a transform makes of a function: pickled and copied as the call that made it.
-
-    A subclass has `__call__`.
-
-    Parameters
-    ----------
-    transform : callable
-        What the user called; errors name it.
-    fun : callable
-        Its function.
-    **settings : any
-        Its other arguments.
-    """
+    """What a transform makes of a function: pickled and copied as the call that made it."""
 
     def __init__(self, transform: Callable[..., Any], fun: Function, **settings: Any) -> None:
         api = transform.__name__
@@ -353,8 +292,15 @@ class Transformed:
             raise ArgumentTypeError(compose(api, "a function required", type(fun).__name__))
         self.__name__ = self.__qualname__ = api  # where the function has no name
         functools.update_wrapper(self, fun)
+        if (argnums := settings.pop("argnums", None)) is not None:
+            if settings["argnum"] != 0:
+                required = "argnum or argnums required, which mean the same"
+                came = f"argnum={settings['argnum']!r} and argnums={argnums!r}"
+                raise ArgumentError(compose(api, required, came))
+            settings["argnum"] = argnums
         self._transform, self._fun, self._settings = transform, fun, settings
-        self._api = api
+        self._api, self._argnum = api, settings.get("argnum", 0)
+        self._has_aux = settings.get("has_aux", False)
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """Compute the transform at these arguments."""
@@ -365,20 +311,17 @@ class Transformed:
         return self if instance is None else MethodType(self, instance)
 
     def __reduce__(self) -> Any:
-        return _again, (self._transform, self._fun, self._settings)
+        return functools.partial(self._transform, **self._settings), (self._fun,)
 
     def __repr__(self) -> str:
         shown = repr(self._fun) if isinstance(self._fun, Transformed) else name_of(self._fun)
+        parameters = inspect.signature(self._transform).parameters
         settings = (
             f", {name}={value!r}"
             for name, value in self._settings.items()
-            if value != _DEFAULTS.get(name)
+            if value != getattr(parameters.get(name), "default", None)
         )
         return f"{self._api}({shown}{''.join(settings)})"
-
-
-def _again(transform: Callable[..., Any], fun: Function, settings: dict[str, Any]) -> Any:
-    return transform(fun, **settings)
 
 
 def name_of(fun: Function) -> str:

@@ -56,8 +56,6 @@ from pullback.transforms.api.arguments import Function, Transformed, name_of
 from pullback.transforms.api.recording import run_noting_writes, written_outside
 from pullback.transforms.wrapped import Wrapped
 
-__all__ = ["checkpoint", "kept_globals"]
-
 
 def checkpoint(fun: Function, *args: Never, check: bool = True, **more: Never) -> Function:
     """Return `fun` as a function that keeps its arguments only and runs once more in backward.
@@ -163,7 +161,9 @@ class _Run:
                     None if STATE.get().hooks is None else _Fingerprint(self._given)
                 )
             self._given = _each_once(Tensor, _Argument, self._given)
-            _replace_graph(self, layers)
+            nodes = [_connected(self, layer) for layer in layers]
+            for node, roots in nodes:  # what wraps tensors, and keeps them, comes first
+                _drop_graph(node, roots, self.began)
         return result
 
     def again(self) -> tuple[Any, Collection[Node], int]:
@@ -175,13 +175,10 @@ class _Run:
 
     def _again(self) -> tuple[Any, Collection[Node], int]:
         began = next_seq()
-        args, kwargs = given = _each_once(_Argument, self._tensor_of, self._given)
+        args, kwargs = given = _each_once(_Argument, lambda a: a.tensor(self), self._given)
         tensors = [x for x in leaves(given) if isinstance(x, Tensor)]
         stand_ins = {t._node for t in tensors if t.requires_grad}
-        with (
-            replayed(self._drawn),
-            _replayed_globals(self._drawn_globally),
-        ):
+        with replayed(self._drawn), _replayed_globals(self._drawn_globally):
             result = run_in_mode(_CHANGES, self._fun, *args, **kwargs)
         # Kernels may round what was given to them rounded by hooks around the call.
         other = "" if self._of_results is None else self._of_results.difference(result)
@@ -190,9 +187,6 @@ class _Run:
         for node in stand_ins:
             node.extra = None  # hooks on them are those of the arguments
         return result, stand_ins, began
-
-    def _tensor_of(self, argument: _Argument) -> Tensor:
-        return argument.tensor(self)
 
     def differs(self, required: str, came: str) -> GraphError:
         """Return the error of a second run that is not as the first."""
@@ -387,13 +381,6 @@ def _computed_layers(result: Any, began: int) -> list[_Layer]:
     return layers
 
 
-def _replace_graph(run: _Run, layers: Sequence[_Layer]) -> None:
-    """Let one node at each depth stand for the graph of a run, and drop that."""
-    nodes = [_connected(run, layer) for layer in layers]
-    for node, roots in nodes:  # what wraps tensors, and keeps them, comes first
-        _drop_graph(node, roots, run.began)
-
-
 def _connected(run: _Run, layer: _Layer) -> tuple[MultiNode, list[Node]]:
     """Make the tensors of a layer results of a new node; return it, and the nodes they had."""
     owners = [_owner(layer.tensors[k]) for k in layer.places]
@@ -577,13 +564,7 @@ class _Fingerprint:
             if _np.array_equal(now, sums, equal_nan=True):
                 continue
             room = 100 * float(_np.finfo(dtype.dtype).eps) * _sums(_np.abs(flat), _np.abs(_WEIGHTS))
-            with _np.errstate(invalid="ignore"):
-                same = (
-                    (_np.abs(now - sums) <= room)
-                    | (now == sums)
-                    | (_np.isnan(now) & _np.isnan(sums))
-                )
-            if not same.all():
+            if not _np.isclose(now, sums, rtol=0, atol=room, equal_nan=True).all():
                 return f"other numbers in a result of shape {shape}"
         return ""
 

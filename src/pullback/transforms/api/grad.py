@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from pullback.ops.functions.creation import ones_like
@@ -12,7 +11,6 @@ from pullback.transforms.api.arguments import (
     Function,
     Transformed,
     all_arguments,
-    argnum_of,
     name_of,
 )
 from pullback.transforms.api.recording import (
@@ -23,8 +21,6 @@ from pullback.transforms.api.recording import (
     check_tensor,
 )
 from pullback.transforms.directions import as_tensor, directions
-
-__all__ = ["Gradient", "elementwise_grad", "grad", "value_and_grad", "vjp"]
 
 
 def grad(
@@ -80,7 +76,7 @@ def grad(
     >>> grad(lambda x, power: x**power, "x")(3.0, power=2.0)
     6.0
     """
-    return Gradient(grad, fun, argnum=argnum_of("grad", argnum, argnums), has_aux=has_aux)
+    return Gradient(grad, fun, argnum=argnum, argnums=argnums, has_aux=has_aux)
 
 
 def value_and_grad(
@@ -99,8 +95,7 @@ def value_and_grad(
     >>> value_and_grad(lambda x: x**3)(2.0)
     (8.0, 12.0)
     """
-    argnum = argnum_of("value_and_grad", argnum, argnums)
-    return Gradient(value_and_grad, fun, argnum=argnum, has_aux=has_aux)
+    return Gradient(value_and_grad, fun, argnum=argnum, argnums=argnums, has_aux=has_aux)
 
 
 def elementwise_grad(
@@ -120,17 +115,11 @@ def elementwise_grad(
     >>> elementwise_grad(np.tanh)(np.array([0.0, 1.0]))
     array([1.        , 0.41997434])
     """
-    return Gradient(elementwise_grad, fun, argnum=argnum_of("elementwise_grad", argnum, argnums))
+    return Gradient(elementwise_grad, fun, argnum=argnum, argnums=argnums)
 
 
 class Gradient(Transformed):
     """The gradient of a function, by the name of any transform that needs it."""
-
-    def __init__(
-        self, transform: Callable[..., Any], fun: Function, argnum: Argnum, **has_aux: bool
-    ) -> None:
-        super().__init__(transform, fun, argnum=argnum, **has_aux)
-        self._argnum, self._has_aux = argnum, has_aux.get("has_aux", False)
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """Return the gradient, with the value and the second object where they are wanted."""

@@ -12,7 +12,7 @@ from pullback.core.backward.api import pulled_back
 from pullback.core.backward.collect import collect
 from pullback.core.custom.pytree import unflatten
 from pullback.core.function.primitive import Primitive
-from pullback.core.graph.node import CustomNode, Extra, Node
+from pullback.core.graph.node import CustomNode, Node
 from pullback.core.tensor.endings import run_in_call
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, BatchedValueError, GraphError, compose
@@ -23,35 +23,22 @@ from pullback.transforms.api.arguments import (
     Arguments,
     Function,
     Transformed,
-    argnum_of,
     name_of,
 )
 from pullback.transforms.api.jvp import run_forward
 from pullback.transforms.api.recording import (
     Recording,
-    as_given,
     check_differentiable,
     check_real,
     check_scalar,
     check_tensor,
+    structured,
 )
 from pullback.transforms.api.vmap import for_rows
 from pullback.transforms.directions import as_tensor, is_differentiable, or_zeros
 from pullback.transforms.forward.pushforward import Pushforward, unit_seeds
 from pullback.transforms.levels import run_recorded
 from pullback.transforms.user_calls import WrappedCall
-
-__all__ = [
-    "Jacobian",
-    "blocks_of",
-    "hessian",
-    "hessian_vector_product",
-    "hvp",
-    "jacfwd",
-    "jacobian",
-    "jacrev",
-    "vhp",
-]
 
 _WORTHWHILE = 4  # rows from which on a batch of them is quicker than one after the other
 _MOST_AT_ONCE = 2**22  # elements of a gradient of a batch
@@ -111,11 +98,10 @@ def jacobian(
     array([[ 6.,  0.],
            [ 0., 12.]])
     """
-    argnum = argnum_of("jacobian", argnum, argnums)
     if mode not in (None, "reverse", "forward"):
         required = "mode 'reverse', 'forward' or None required"
         raise ArgumentError(compose("jacobian", required, repr(mode)))
-    return Jacobian(jacobian, fun, argnum=argnum, mode=mode, has_aux=has_aux)
+    return Jacobian(jacobian, fun, argnum=argnum, argnums=argnums, mode=mode, has_aux=has_aux)
 
 
 def jacrev(
@@ -133,7 +119,7 @@ def jacrev(
     array([[1., 0.],
            [1., 1.]])
     """
-    return Jacobian(jacrev, fun, argnum=argnum_of("jacrev", argnum, argnums), has_aux=has_aux)
+    return Jacobian(jacrev, fun, argnum=argnum, argnums=argnums, has_aux=has_aux)
 
 
 def jacfwd(
@@ -152,7 +138,7 @@ def jacfwd(
     array([[1., 0.],
            [1., 1.]])
     """
-    return Jacobian(jacfwd, fun, argnum=argnum_of("jacfwd", argnum, argnums), has_aux=has_aux)
+    return Jacobian(jacfwd, fun, argnum=argnum, argnums=argnums, has_aux=has_aux)
 
 
 class Jacobian(Transformed):
@@ -160,10 +146,8 @@ class Jacobian(Transformed):
 
     def __init__(self, transform: Callable[..., Any], fun: Function, **settings: Any) -> None:
         super().__init__(transform, fun, **settings)
-        self._argnum, self._has_aux = settings["argnum"], settings["has_aux"]
-        self._mode = settings.get("mode")
-        if transform in (jacrev, jacfwd):
-            self._mode = "reverse" if transform is jacrev else "forward"
+        modes = {jacrev: "reverse", jacfwd: "forward"}
+        self._mode = modes.get(transform, settings.get("mode"))
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """Return the Jacobian, with the second object where there is one."""
@@ -190,12 +174,7 @@ def _recorded(arguments: Arguments, has_aux: bool, by_size: bool) -> tuple[Any, 
 def blocks_of(recording: Recording, by_size: bool = True) -> list[list[Tensor]]:
     """Return for each leaf of a recorded result its derivatives by each input.
 
-    Parameters
-    ----------
-    recording : Recording
-        It stays usable.
-    by_size : bool
-        Whether vectors may be pushed forward where the inputs have far fewer elements.
+    By size: vectors may be pushed forward where the inputs have far fewer elements.
     """
     check_differentiable(recording.arguments, recording.outs, recording.structure)
     outs = [as_tensor(x) for x in recording.outs if is_differentiable(x)]
@@ -272,13 +251,9 @@ def is_built_in(out: Tensor) -> bool:
     """Return whether no operation of a user's, and no hook, is in the graph of a result."""
     nodes, suspects = collect([] if out._node is None else [out._node])
     own = any(node.__class__ is CustomNode or node.op.__class__ is WrappedCall for node in nodes)
-    return not own and not any(_is_watched(node.extra) for node in suspects)
-
-
-def _is_watched(extra: Extra | None) -> bool:
-    return extra is not None and bool(
-        extra.tensor_hooks or extra.prehooks or extra.posthooks or extra.retained
-    )
+    extras = [node.extra for node in suspects if node.extra is not None]
+    watched = any(x.tensor_hooks or x.prehooks or x.posthooks or x.retained for x in extras)
+    return not own and not watched
 
 
 def _by_columns(recording: Recording, outs: Sequence[Tensor]) -> list[list[Tensor]] | None:
@@ -316,17 +291,10 @@ def _forward(arguments: Arguments, has_aux: bool) -> tuple[Any, Any]:
     outs = [as_tensor(x) for x in values if is_differentiable(x)]
     blocks = iter(_columns(tensors, outs, push, together))
     result = [
-        _given(arguments, sources, next(blocks)) if is_differentiable(x) else None for x in values
+        structured(arguments, sources, next(blocks), False) if is_differentiable(x) else None
+        for x in values
     ]
     return unflatten(first.structure, result), first.auxiliary()
-
-
-def _given(arguments: Arguments, sources: Sequence[Any], derivatives: Sequence[Tensor]) -> Any:
-    """Return derivatives in the containers and types of the arguments."""
-    left = iter(derivatives)
-    pairs = zip(sources, arguments.leaves, strict=True)
-    values = [None if source is None else as_given(next(left), leaf) for source, leaf in pairs]
-    return unflatten(arguments.structure, values)
 
 
 # -- columns ---------------------------------------------------------------------------------------
@@ -345,7 +313,9 @@ def _columns(
         columns = _pushed(push, k, sources, 1, outs, together)
         if source.is_complex():
             imaginary = _pushed(push, k, sources, 1j, outs, together)
-            columns = _as_gradients(columns, imaginary)
+            pairs = zip(columns, imaginary, strict=True)
+            # gradients are of the real part of each element
+            columns = [_real_part(x) + 1j * _real_part(y) for x, y in pairs]
         for i, out in enumerate(outs):
             blocks[i].append(_block(columns[i] if columns else None, out, source))
     return blocks
@@ -374,12 +344,6 @@ def _pushed(
             pass
     rows = [along(units(i, i + 1)[0]) for i in range(count)]
     return [stack(column) for column in zip(*rows, strict=True)]
-
-
-def _as_gradients(by_real: Sequence[Tensor], by_imaginary: Sequence[Tensor]) -> list[Tensor]:
-    """Return derivatives by a complex number as gradients have them, of the real part of each."""
-    pairs = zip(by_real, by_imaginary, strict=True)
-    return [_real_part(x) + 1j * _real_part(y) for x, y in pairs]
 
 
 def _real_part(x: Tensor) -> Tensor:
@@ -436,7 +400,7 @@ def hessian(
     array([[6., 4.],
            [4., 0.]])
     """
-    return Hessian(hessian, fun, argnum_of("hessian", argnum, argnums), has_aux)
+    return Hessian(hessian, fun, argnum=argnum, argnums=argnums, has_aux=has_aux)
 
 
 def hvp(fun: Function, argnum: Argnum = 0, *, argnums: Argnum | None = None) -> Function:
@@ -477,7 +441,7 @@ def hvp(fun: Function, argnum: Argnum = 0, *, argnums: Argnum | None = None) -> 
     >>> hvp(lambda x: x[0] ** 2 * x[1])(np.array([2.0, 3.0]), np.array([1.0, 10.0]))
     array([46.,  4.])
     """
-    return HessianProduct(hvp, fun, argnum_of("hvp", argnum, argnums))
+    return HessianProduct(hvp, fun, argnum=argnum, argnums=argnums)
 
 
 def vhp(fun: Function, argnum: Argnum = 0, *, argnums: Argnum | None = None) -> Function:
@@ -493,7 +457,7 @@ def vhp(fun: Function, argnum: Argnum = 0, *, argnums: Argnum | None = None) -> 
     >>> vhp(lambda x: x[0] ** 2 * x[1])(np.array([2.0, 3.0]), np.array([1.0, 10.0]))
     array([46.,  4.])
     """
-    return HessianProduct(vhp, fun, argnum_of("vhp", argnum, argnums))
+    return HessianProduct(vhp, fun, argnum=argnum, argnums=argnums)
 
 
 hessian_vector_product = hvp
@@ -502,12 +466,10 @@ hessian_vector_product = hvp
 class Hessian(Transformed):
     """The Hessian of a function."""
 
-    def __init__(
-        self, transform: Callable[..., Any], fun: Function, argnum: Argnum, has_aux: bool
-    ) -> None:
-        super().__init__(transform, fun, argnum=argnum, has_aux=has_aux)
-        first = Jacobian(transform, fun, argnum=argnum, has_aux=has_aux)
-        self._second = Jacobian(transform, first, argnum=argnum, has_aux=has_aux)
+    def __init__(self, transform: Callable[..., Any], fun: Function, **settings: Any) -> None:
+        super().__init__(transform, fun, **settings)
+        first = Jacobian(transform, fun, **self._settings)
+        self._second = Jacobian(transform, first, **self._settings)
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """Return the Hessian, with the second object where there is one."""
@@ -516,10 +478,6 @@ class Hessian(Transformed):
 
 class HessianProduct(Transformed):
     """The product of a Hessian and a vector, from the side that the transform's name says."""
-
-    def __init__(self, transform: Callable[..., Any], fun: Function, argnum: Argnum) -> None:
-        super().__init__(transform, fun, argnum=argnum)
-        self._argnum = argnum
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """Return the product; the last argument is the vector."""

@@ -20,13 +20,7 @@ from pullback.transforms.directions import as_tensor, directions, is_differentia
 from pullback.transforms.forward.array import TangentLibrary
 from pullback.transforms.forward.pushforward import Pushforward
 from pullback.transforms.levels import new_level, run_recorded
-from pullback.transforms.wrapped import (
-    part_of,
-    run_wrapped,
-    tensor_of_part,
-)
-
-__all__ = ["jvp", "linearize", "run_forward"]
+from pullback.transforms.wrapped import part_of, run_wrapped, tensor_of_part
 
 
 def jvp(
@@ -136,15 +130,30 @@ class ForwardResult(NamedTuple):
 
     def values(self) -> list[Any]:
         """Return the leaves of the result."""
-        return list(map(partial(_value, self.library), self.outs))
+        return list(map(self._value, self.outs))
 
     def tangents(self) -> list[Tensor | None]:
         """Return the derivatives of the leaves of the result."""
-        return list(map(partial(_tangent, self.library), self.outs))
+        return list(map(self._tangent, self.outs))
 
     def auxiliary(self) -> Any:
         """Return the second object."""
-        return map_leaves(partial(_value, self.library), self.rest)
+        return map_leaves(self._value, self.rest)
+
+    def _value(self, leaf: Any) -> Any:
+        array: Any = leaf.data_array() if isinstance(leaf, Tensor) else None
+        is_own = array.__class__ is self.library.array_class
+        return tensor_of_part(array.value, leaf.__class__) if is_own else leaf
+
+    def _tangent(self, leaf: Any) -> Tensor | None:
+        """Return the derivative of a leaf of the result, zeros where it depends on nothing."""
+        array = leaf.data_array() if isinstance(leaf, Tensor) else None
+        if array.__class__ is self.library.array_class and array.tangent is not None:
+            return tensor_of_part(array.whole_tangent, leaf.__class__)
+        if not is_differentiable(leaf):
+            return None
+        value = as_tensor(self._value(leaf))
+        return in_class(zeros_like(value.detach()), value.__class__)
 
 
 def run_forward(
@@ -153,51 +162,20 @@ def run_forward(
     vectors: Sequence[Tensor | None],
     has_aux: bool = False,
 ) -> ForwardResult:
-    """Run a function in forward mode.
-
-    Parameters
-    ----------
-    arguments : Arguments
-    sources, vectors : sequence
-        The leaves of the arguments as tensors, and the direction.
-    """
+    """Run a function in forward mode: its arguments' leaves as tensors, along vectors."""
     library = TangentLibrary.at_level(new_level([*sources, *vectors]))
-    standing = [
-        None if s is None else _changing(library, s, v)
-        for s, v in zip(sources, vectors, strict=True)
-    ]
+    standing: list[Tensor | None] = []
+    for source, vector in zip(sources, vectors, strict=True):
+        if source is not None:
+            tangent = None if vector is None else part_of(vector)
+            source = box(library.array_class(part_of(source), tangent), cls=source.__class__)
+        standing.append(source)
     user_ops: list[Any] = []
     result = run_wrapped(library, partial(arguments.call, standing), user_ops=user_ops)
     out, rest = parts(arguments, result, has_aux)
     outs, structure = flatten(out)
     check_differentiable(arguments, outs, structure)
     return ForwardResult(library, outs, structure, rest, user_ops)
-
-
-def _changing(library: TangentLibrary, source: Tensor, vector: Tensor | None) -> Tensor:
-    """Return the tensor that stands for an argument which changes along a vector."""
-    tangent = None if vector is None else part_of(vector)
-    return box(library.array_class(part_of(source), tangent), cls=source.__class__)
-
-
-def _value(library: TangentLibrary, leaf: Any) -> Any:
-    if (
-        not isinstance(leaf, Tensor)
-        or (array := leaf.data_array()).__class__ is not library.array_class
-    ):
-        return leaf
-    return tensor_of_part(array.value, leaf.__class__)
-
-
-def _tangent(library: TangentLibrary, leaf: Any) -> Tensor | None:
-    """Return the derivative of a leaf of the result, zeros where it depends on nothing."""
-    array = leaf.data_array() if isinstance(leaf, Tensor) else None
-    if array.__class__ is library.array_class and array.tangent is not None:
-        return tensor_of_part(array.whole_tangent, leaf.__class__)
-    if not is_differentiable(leaf):
-        return None
-    value = as_tensor(_value(library, leaf))
-    return in_class(zeros_like(value.detach()), value.__class__)
 
 
 class JacobianVectorProduct:

@@ -33,41 +33,13 @@ from pullback.transforms.levels import (
 )
 from pullback.transforms.wrapped import numpy_scalar
 
-__all__ = [
-    "Recording",
-    "as_given",
-    "check_differentiable",
-    "check_real",
-    "check_scalar",
-    "check_tensor",
-    "detached",
-    "leaves_as_given",
-    "parts",
-    "value_as_given",
-    "written_outside",
-]
-
 
 class Recording:
-    """A call that was recorded.
-
-    Attributes
-    ----------
-    out, aux : any
-        What the function returned, tensors with their graph.
-    outs, structure : list, Structure or None
-        The leaves of `out`, and the containers that they stand in.
-    inputs : list of Input
-        The leaves of the arguments that have a derivative.
-    leaves : list of Tensor
-        What gradients are computed of: those that stand for the inputs.
-    level : int
-    keeps : bool
-        Whether the result stays part of the graph.
-    """
+    """A call that was recorded: what it returned with its graph, and what gradients are of."""
 
     def __init__(self, arguments: Arguments, has_aux: bool = False) -> None:
         self.arguments, self.level = arguments, new_level()
+        # The leaves of the arguments; those that have a derivative, and what stands for them.
         self._slots = arguments.inputs(self.level)
         self.inputs, self.leaves, tensors = [], [], []
         for slot in self._slots:
@@ -81,6 +53,7 @@ class Recording:
         self.outs, self.structure = flatten(self.out)
         self._auxiliary, self._aux_structure = flatten(self.aux) if has_aux else ([], None)
         results = (*self.outs, *self._auxiliary)
+        # Whether the result stays part of the graph.
         self.keeps = recorded and depends_on_outer_level(self.level, results)
 
     def value(self) -> Any:
@@ -113,13 +86,9 @@ class Recording:
     ) -> list[Tensor]:
         """Return the gradient of each input, in the graph where the result or a seed is.
 
-        Parameters
-        ----------
-        roots, seeds : sequence of Tensor
-            Parts of the result and their gradients, which have a leading axis of length `rows`
-            where that is given; so have the results then. Without seeds the gradients of scalars.
-        retain : bool
-            Whether there will be another call.
+        Of parts of the result and their gradients; without seeds, of scalars. Where `rows` is
+        given, the seeds have a leading axis of that length, and so have the results. There may be
+        another call if the graph is retained.
         """
         recorded = self.keeps_with(seeds or ())
         pairs = [pair for pair in zip(roots, seeds or roots, strict=True) if pair[0].requires_grad]
@@ -141,11 +110,7 @@ class Recording:
 
     def structured(self, derivatives: Sequence[Tensor], kept: bool) -> Any:
         """Return a derivative for each input in the containers and types of the arguments."""
-        result = iter(derivatives)
-        values = [
-            None if i is None else _returned(next(result), i.given, kept) for i in self._slots
-        ]
-        return unflatten(self.arguments.structure, values)
+        return structured(self.arguments, self._slots, derivatives, kept)
 
     def _called(self, tensors: Sequence[Tensor | None]) -> Any:
         """Call the function; raise if it wrote what depends on its arguments to the outside."""
@@ -181,11 +146,6 @@ def written_outside(api: str, fun: Any, tensor: Tensor) -> InplaceError:
     return InplaceError(
         compose(api, f"{required} outside", "others", ("tensor", tensor), hint=hint)
     )
-
-
-def _returned(derivative: Tensor, given: Any, kept: bool) -> Any:
-    """Return a derivative as the caller gets it: a tensor where it is `kept` in the graph."""
-    return in_class(derivative, class_for(given)) if kept else as_given(derivative, given)
 
 
 def _zeros(like: Tensor, rows: int | None) -> Tensor:
@@ -270,6 +230,23 @@ def check_scalar(arguments: Arguments, out: Tensor, instead: str) -> None:
 
 
 # -- values as the caller gets them ----------------------------------------------------------------
+def structured(
+    arguments: Arguments, inputs: Sequence[Any], derivatives: Sequence[Tensor], kept: bool
+) -> Any:
+    """Return derivatives in the containers and types of the arguments, tensors where `kept`.
+
+    One for each leaf of the arguments that `inputs` does not have None for.
+    """
+    result = iter(derivatives)
+    values: list[Any] = []
+    for x, leaf in zip(inputs, arguments.leaves, strict=True):
+        d = None if x is None else next(result)
+        if d is not None:
+            d = in_class(d, class_for(leaf)) if kept else as_given(d, leaf)
+        values.append(d)
+    return unflatten(arguments.structure, values)
+
+
 def as_given(derivative: Tensor, given: Any) -> Any:
     """Return a derivative in the type of the argument that it belongs to."""
     if isinstance(given, Tensor) or _goes_on(derivative):
@@ -301,13 +278,12 @@ def leaves_as_given(outs: Sequence[Any], given: Sequence[Any]) -> Sequence[Any]:
 
 def _bare(out: Tensor, numbers: bool) -> Any:
     array = out._data
-    if array.__class__ is _ndarray and out._node is None and out._base is None:
-        return array.item() if numbers and not array.shape else array[()]
-    array = out.data_array()
-    if _goes_on(out):
-        return out
-    if library_of(array) is not NUMPY:
-        return array
+    if array.__class__ is not _ndarray or out._node is not None or out._base is not None:
+        array = out.data_array()
+        if _goes_on(out):
+            return out
+        if library_of(array) is not NUMPY:
+            return array
     return array.item() if numbers and not array.shape else array[()]
 
 

@@ -10,8 +10,6 @@ from pullback.core.tensor.tensor import Tensor
 from pullback.errors import DTypeError, compose
 from pullback.ops.functions.data_types import to
 
-__all__ = ["save_as", "save_on_cpu"]
-
 
 class save_on_cpu(saved_tensors_hooks):  # noqa: N801  (as in PyTorch)
     """Keep what operations save in the memory of the CPU, and bring it back in backward.
@@ -30,17 +28,10 @@ class save_on_cpu(saved_tensors_hooks):  # noqa: N801  (as in PyTorch)
     """
 
     def __init__(self) -> None:
-        super().__init__(_on_cpu, _on_its_device)
-
-
-def _on_cpu(tensor: Tensor) -> tuple[Tensor, Any]:
-    return to(tensor, device="cpu"), tensor.device
-
-
-def _on_its_device(packed: tuple[Tensor, Any]) -> Tensor:
-    tensor, device = packed
-    result: Tensor = to(tensor, device=device)
-    return result
+        super().__init__(
+            lambda tensor: (to(tensor, device="cpu"), tensor.device),
+            lambda packed: to(packed[0], device=packed[1]),
+        )
 
 
 class save_as(saved_tensors_hooks):  # noqa: N801  (a block, like the other)
@@ -86,10 +77,4 @@ class save_as(saved_tensors_hooks):  # noqa: N801  (a block, like the other)
                 return tensor, own
             return to(tensor, dtype=goal), own
 
-        super().__init__(narrowed, _widened)
-
-
-def _widened(packed: tuple[Tensor, DType]) -> Tensor:
-    tensor, dtype = packed
-    result: Tensor = to(tensor, dtype=dtype)
-    return result
+        super().__init__(narrowed, lambda packed: to(packed[0], dtype=packed[1]))

@@ -8,36 +8,21 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from pullback.arrays import is_array, library_of
-from pullback.core.custom.pytree import (
-    Structure,
-    children,
-    flatten,
-    path_of,
-    paths_of,
-    unflatten,
-)
+from pullback.core.custom.pytree import Structure, children, flatten, path_of, paths_of, unflatten
 from pullback.core.function.namespace import TENSOR_XP
 from pullback.core.tensor.tensor import Tensor, box
 from pullback.errors import ArgumentError, ArgumentTypeError, ShapeError, TensorIndexError, compose
 from pullback.ops.functions.creation import asarray
-from pullback.ops.functions.random import Drawn, replayed, watched
 from pullback.transforms.api.arguments import Function, Transformed, name_of, tensor_for
 from pullback.transforms.api.recording import leaves_as_given
 from pullback.transforms.batch.array import BatchLibrary
+from pullback.transforms.batch.user_ops import draws
 from pullback.transforms.directions import described
 from pullback.transforms.levels import depends_on_outer_level, new_level
-from pullback.transforms.wrapped import (
-    numpy_scalar,
-    part_of,
-    run_wrapped,
-    tensor_of_part,
-)
-
-__all__ = ["for_rows", "vmap"]
+from pullback.transforms.wrapped import numpy_scalar, part_of, run_wrapped, tensor_of_part
 
 _RANDOMNESS = ("error", "same", "different")
 
@@ -118,7 +103,8 @@ def vmap(
         raise ArgumentError(compose("vmap", required, repr(randomness)))
     if chunk_size is not None:
         _check_chunk(chunk_size)
-    return Vmapped(fun, in_axes, out_axes, chunk_size, randomness)
+    settings = {"chunk_size": chunk_size, "randomness": randomness}
+    return Vmapped(vmap, fun, in_axes=in_axes, out_axes=out_axes, **settings)
 
 
 def _either(which: str, axes: Any, dims: Any) -> Any:
@@ -142,54 +128,29 @@ def _check_chunk(chunk_size: Any) -> None:
 class Vmapped(Transformed):
     """A function of many samples."""
 
-    def __init__(
-        self, fun: Function, in_axes: Any, out_axes: Any, chunk_size: int | None, randomness: str
-    ) -> None:
-        super().__init__(
-            vmap,
-            fun,
-            in_axes=in_axes,
-            out_axes=out_axes,
-            chunk_size=chunk_size,
-            randomness=randomness,
-        )
-        self._in_axes, self._out_axes = in_axes, out_axes
-        self._chunk, self._randomness = chunk_size, randomness
-
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """Compute the function for all samples."""
-        mapped = _Mapped(self._in_axes, args, kwargs)
+        mapped = _Mapped(self._settings["in_axes"], args, kwargs)
         library = BatchLibrary.at_level(new_level(mapped.tensors))
         samples, size = mapped.samples(), mapped.size
-        step = size if self._chunk is None else int(self._chunk)
+        chunk_size = self._settings["chunk_size"]
+        step = size if chunk_size is None else int(chunk_size)
         outs: list[list[Any]] = []
-        for start, draws in zip(range(0, size, step), self._draws(), strict=False):
+        # Each chunk has draws of its own, or those of the first.
+        kind = "same" if self._settings["randomness"] == "same" else "different"
+        for start, drawn in zip(range(0, size, step), draws(kind, "vmap"), strict=False):
             part = samples
             if step < size:
                 part = [x if x is None else x[start : start + step] for x in samples]
-            with draws:
+            with drawn:
                 chunk, structure = self._on_batch(library, mapped, part, min(step, size - start))
                 outs.append(chunk)
         results = outs[0] if len(outs) == 1 else self._joined(outs, structure)
         results = _apart(results, mapped.arrays)
         return unflatten(structure, leaves_as_given(results, mapped.arrays))
 
-    def _draws(self) -> Iterator[AbstractContextManager[Any]]:
-        """Yield what the random draws of each chunk happen in."""
-        drawn: Drawn = {}
-        if self._randomness == "same" and self._chunk is not None:
-            yield watched(drawn)
-            while True:
-                yield replayed(drawn)
-        while True:
-            yield nullcontext()
-
     def _on_batch(
-        self,
-        library: BatchLibrary,
-        mapped: _Mapped,
-        samples: Sequence[Tensor | None],
-        size: int,
+        self, library: BatchLibrary, mapped: _Mapped, samples: Sequence[Tensor | None], size: int
     ) -> tuple[list[Any], Structure | None]:
         """Return the results for samples whose axis comes first, and their containers."""
         standing = [
@@ -198,7 +159,7 @@ class Vmapped(Transformed):
         ]
         args, kwargs = unflatten(mapped.structure, standing)
         function = functools.partial(self._fun, *args, **kwargs)
-        result = run_wrapped(library, function, size, self._randomness, mapped.tensors)
+        result = run_wrapped(library, function, size, self._settings["randomness"], mapped.tensors)
         results, structure = flatten(result)
         if not [x for x in results if x is not None]:
             required = f"a result of {name_of(self._fun)} required"
@@ -233,7 +194,7 @@ class Vmapped(Transformed):
 
     def _result_axes(self, leaves: Sequence[Any], structure: Structure | None) -> list[Any]:
         name = f"the result of {name_of(self._fun)}"
-        return _axes("out_axes", name, self._out_axes, leaves, structure)
+        return _axes("out_axes", name, self._settings["out_axes"], leaves, structure)
 
     def _joined(self, outs: Sequence[Sequence[Any]], structure: Structure | None) -> list[Any]:
         """Return the results of chunks as one; what is the same for all samples is for chunks."""
@@ -302,24 +263,13 @@ def _apart(results: Sequence[Tensor], given: Sequence[Any]) -> list[Tensor]:
 
 # -- mapped axes -----------------------------------------------------------------------------------
 class _Mapped:
-    """The arguments of a call, and which axis of each is that of the samples.
-
-    Attributes
-    ----------
-    leaves, structure : list, Structure
-        What is no container among all arguments, positional ones first, and the containers.
-    axes : list of int or None
-        The axis of each leaf, counted from the front; None for what all samples share.
-    arrays, tensors : list
-        The leaves that are tensors or arrays, and those that are tensors.
-    size : int
-        The number of samples.
-    """
+    """The arguments of a call, and which axis of each is that of the samples."""
 
     def __init__(self, in_axes: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self.leaves, structure = flatten((args, kwargs))
         assert structure is not None
         self.structure = structure
+        # The axis of each leaf, counted from the front; None for what all samples share.
         self.axes = axes = self._of_positional(in_axes, len(args))
         named = len(axes)  # these have the axis 0 if they are arrays
         self.arrays, self.tensors, self.size = [], [], -1
@@ -400,13 +350,7 @@ def _items(structure: Structure | None) -> Iterator[tuple[Any, Structure | None]
 def _axes(
     setting: str, path: str, axes: Any, leaves: Sequence[Any], structure: Structure | None
 ) -> list[int | None]:
-    """Return the axis of each leaf, from one axis for all or a container of them.
-
-    Raises
-    ------
-    ArgumentError, ArgumentTypeError
-        If `axes` is no axis and no container of the leaves' form.
-    """
+    """Return the axis of each leaf, from one axis for all or a container of them."""
     if axes is None or _is_axis(axes):
         return [axes] * (1 if structure is None else structure.size)
     given = children(axes)

@@ -14,7 +14,7 @@ arrays for each depth, made once.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 from pullback import hints
 from pullback.arrays import NUMPY, constant
@@ -41,8 +41,6 @@ from pullback.transforms.wrapped import (
     to_tensor,
 )
 
-__all__ = ["Batch", "BatchLibrary"]
-
 _ndarray = NUMPY.array_types[0]
 _PLAIN = frozenset((_ndarray, int, float, bool, complex))
 
@@ -66,13 +64,11 @@ class Batch(Wrapped):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The lengths of the axes of one sample."""
         shape = tuple(self.value.shape)
         return shape[1:] if self.batched else shape
 
     @property
     def mT(self) -> Any:  # noqa: N802  (the standard's name)
-        """The transpose of matrices."""
         if self.value.__class__ is _ndarray and self.value.ndim - self.batched > 1:
             return self.__class__(self.value.mT, self.batched)
         return super().mT
@@ -88,19 +84,15 @@ class BatchLibrary(TransformLibrary):
     kind, api, base = "batches", "vmap", Batch
 
     def wrap(self, a: Any) -> Any:
-        """Wrap an array or a tensor that all samples share."""
         return a if a.__class__ is self.array_class else self.array_class(a, False)
 
     def step(self, called: UserCall) -> Any:
-        """Return a user's call as a function, by its vmap or for each sample."""
         return step_of(called)
 
     def call_function(self, function: Any, tensors: Sequence[Tensor]) -> list[Tensor]:
-        """Call a function for each sample."""
         return call_by_sample(self, function, tensors)
 
     def run(self, op: Primitive, arrays: Sequence[Any], settings: dict[str, Any]) -> Any:
-        """Return the results of an operation."""
         array_class = self.array_class
         if self.is_beside_parts():
             self.check_closures([*arrays, *leaves(settings.get("index"))])
@@ -126,7 +118,6 @@ class BatchLibrary(TransformLibrary):
         return results if op.multi else results[0]
 
     def with_graph_of(self, before: Any, after: Any) -> Any:
-        """Return new samples with the graph of others."""
         old = before.value
         if after.batched and not before.batched:  # from now on each sample has its own
             shape = (after.value.shape[0], *old.shape)
@@ -137,45 +128,37 @@ class BatchLibrary(TransformLibrary):
         return self.array_class(part_with_graph_of(old, new), before.batched or after.batched)
 
     def each_part(self, name: str, a: Any, *settings: Any) -> Any:
-        """Call a method of the parts' library that leaves the first axes alone."""
         return self.array_class(on_part(name, a.value, *settings), a.batched)
 
     def constant(self, a: Any) -> Any:
-        """Return the values outside of any graph."""
         part = a.value.data_array() if isinstance(a.value, Tensor) else a.value
         return self.array_class(constant(part), a.batched)
 
     # -- values of the samples ---------------------------------------------------------------------
     def is_constant(self, a: Any) -> bool:
-        """Say whether all samples have the same."""
         return not a.batched
 
     def closed_over(self) -> BatchedValueError:
-        """Return the error of a function that is called for each sample and closes over a batch."""
         return closed_over()
 
     def to_numpy(self, a: Any) -> Any:
         """Return the values that all samples share; raise where each has its own."""
-        if a.batched:
-            self._has_no_one_value(a)
-        return library_of_part(a.value).to_numpy(a.value)
-
-    def _has_no_one_value(self, a: Any) -> NoReturn:
+        if not a.batched:
+            return library_of_part(a.value).to_numpy(a.value)
         if self.is_beside_parts():
             raise closed_over()
         required = "one value, the same for all samples, required by `if`, float(), item() or NumPy"
+        came = f"a batch of {f'tensors of shape {a.shape}' if a.shape else 'numbers'}"
         hint = (
             "use pb.where for `if`, and b = pb.tensor(b) before `b[i] = x` of an array b; "
             f"{hints.here() or hints.JOINED}; or give vmap what does not differ by in_axes=None"
         )
-        raise refused(self, required, f"a batch of {_kind(a)}", hint)
+        raise refused(self, required, came, hint)
 
     def each(self, function: Callable[..., Any], args: Any, keywords: dict[str, Any]) -> Any:
-        """Call any function of tensors for each sample by itself."""
         return each(self, function, args, keywords)
 
     def mixed_hint(self) -> str:
-        """Say why a batch cannot be written to a tensor that is none, and where that is."""
         return (
             "in vmap, what differs between samples cannot be written to a tensor from outside: "
             "give it an axis in in_axes, or make it inside of the function, as zeros() does."
@@ -183,7 +166,6 @@ class BatchLibrary(TransformLibrary):
         )
 
     def draw(self, draw: Callable[[tuple[int, ...]], Any]) -> Any:
-        """Return random numbers for the samples, as the `randomness` of the transform says."""
         running = next(r for r in reversed(WRAPPING.get()) if r.library is self)
         if running.randomness == "error":
             required = 'randomness="different" (a draw for each sample) or "same" required'
@@ -191,7 +173,3 @@ class BatchLibrary(TransformLibrary):
         if running.randomness == "same":
             return self.wrap(self._drawn_outside(draw))
         return self.array_class(self._drawn_outside(lambda lead: draw((*lead, running.size))))
-
-
-def _kind(a: Any) -> str:
-    return f"tensors of shape {a.shape}" if a.shape else "numbers"

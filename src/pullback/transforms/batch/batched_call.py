@@ -16,21 +16,22 @@ from pullback.core.function.primitive import Primitive
 from pullback.errors import BatchedValueError, compose
 from pullback.transforms.wrapped import is_numbers, results_in
 
-__all__ = ["BatchedCall", "aligned", "closed_over", "elementwise_of", "refused"]
-
 _ndarray = NUMPY.array_types[0]
+
+
+def with_ones(x: Any, ndim: int) -> Any:
+    """Return samples with that many axes each at least, those of length 1 in front."""
+    missing = ndim + 1 - len(x.shape)
+    return x if missing <= 0 else x.reshape((x.shape[0], *(1,) * missing, *x.shape[1:]))
 
 
 def aligned(values: Sequence[Any], batched: Sequence[bool]) -> Sequence[Any]:
     """Return the inputs of an element-wise operation such that they broadcast as in one sample."""
     if len(values) == 1:
         return values
-    ranks = [len(v.shape) - b if is_numbers(v) else 0 for v, b in zip(values, batched, strict=True)]
-    ndim = max(ranks)
-    return [
-        v if not b or rank == ndim else v.reshape((v.shape[0], *(1,) * (ndim - rank), *v.shape[1:]))
-        for v, b, rank in zip(values, batched, ranks, strict=True)
-    ]
+    pairs = list(zip(values, batched, strict=True))
+    ndim = max([len(v.shape) - b for v, b in pairs if is_numbers(v)])
+    return [with_ones(v, ndim) if b else v for v, b in pairs]
 
 
 def elementwise_of(
@@ -58,8 +59,7 @@ def elementwise_of(
     if len(ranks) == 2 and ranks[0] != ranks[1] and True in batched:
         low = 0 if ranks[0] < ranks[1] else 1
         if batched[low]:
-            value, missing = values[low], ranks[1 - low] - ranks[low]
-            values[low] = value.reshape((value.shape[0], *(1,) * missing, *value.shape[1:]))
+            values[low] = with_ones(values[low], ranks[1 - low])
     try:
         result = kernel(*values, **settings)
     except UNFIT:
@@ -70,26 +70,16 @@ def elementwise_of(
 
 
 class BatchedCall:
-    """One call of an operation on what batches hold.
+    """One call of an operation on what batches hold: tensors or arrays, and Python's numbers.
 
-    Parameters
-    ----------
-    xp : module
-        The namespace of the inputs.
-    op : Primitive
-    tensors : sequence
-        Its inputs: tensors or arrays, and Python's numbers.
-    batched : sequence of bool
-        Whether the first axis of each is that of the samples.
-    settings : dict
-    size : int
-        The number of samples.
+    `batched` says of each whether its first axis is that of the samples, `size` how many there are.
     """
 
-    __slots__ = ("batched", "op", "settings", "size", "tensors", "xp")
+    __slots__ = ("batched", "library", "op", "settings", "size", "tensors", "xp")
 
     def __init__(
         self,
+        library: Any,
         xp: Any,
         op: Primitive,
         tensors: Sequence[Any],
@@ -97,16 +87,11 @@ class BatchedCall:
         settings: dict[str, Any],
         size: int,
     ) -> None:
-        self.xp, self.op, self.tensors, self.batched = xp, op, tensors, batched
+        self.library, self.xp, self.op, self.size = library, xp, op, size
+        self.tensors, self.batched = tensors, batched
         self.settings = (
             settings if len(settings) == len(op.settings) else {**op.settings, **settings}
         )
-        self.size = size
-
-    def with_settings(self, **changed: Any) -> BatchedCall:
-        """Return the call with other settings."""
-        settings = {**self.settings, **changed}
-        return BatchedCall(self.xp, self.op, self.tensors, self.batched, settings, self.size)
 
     def results(self, *tensors: Any, **changed: Any) -> list[Any]:
         """Return the results of the operation on these tensors, with some settings changed."""
@@ -122,16 +107,6 @@ class BatchedCall:
         """Return the number of axes that an input has in one sample."""
         value = self.tensors[i]
         return len(value.shape) - self.batched[i] if is_numbers(value) else 0
-
-    def with_leading_ones(self, x: Any, batched: bool, ndim: int) -> Any:
-        """Return a tensor with as many axes in a sample, those that are new in front."""
-        if not batched or len(x.shape) > ndim:
-            return x
-        return x.reshape((x.shape[0], *(1,) * (ndim + 1 - len(x.shape)), *x.shape[1:]))
-
-    def aligned(self) -> Sequence[Any]:
-        """Return the inputs such that they broadcast as those of one sample do."""
-        return aligned(self.tensors, self.batched)
 
     def whole(self) -> list[Any]:
         """Return the inputs, each tensor with an axis of samples; numbers stay."""

@@ -13,10 +13,8 @@ from typing import Any, NamedTuple
 from pullback.arrays import NUMPY, is_array, library_of
 from pullback.core.tensor.tensor import Tensor
 from pullback.ops.primitives.indexing import is_basic, reader
-from pullback.transforms.batch.batched_call import BatchedCall
+from pullback.transforms.batch.batched_call import BatchedCall, with_ones
 from pullback.transforms.wrapped import is_numbers, results_in
-
-__all__ = ["INDEXING", "sample_of", "size_of"]
 
 
 # -- wrapped arrays within an index ----------------------------------------------------------------
@@ -43,21 +41,11 @@ def sample_of(library: Any, setting: Any, i: int) -> Any:
 
 # -- where the axes go -----------------------------------------------------------------------------
 class _Index(NamedTuple):
-    """An index of parts, and how the axes of what it reads follow.
-
-    Attributes
-    ----------
-    items : tuple
-        The index.
-    order : tuple of int or None
-        The axes of what it reads in the order: samples, then those of one sample. None: as it is.
-    place : tuple of int
-        The shape of what one sample reads.
-    """
+    """An index of parts, and how the axes of what it reads follow."""
 
     items: tuple[Any, ...]
-    order: tuple[int, ...] | None
-    place: tuple[int, ...]
+    order: tuple[int, ...] | None  # those axes in the order: samples, one sample's; None: as is
+    place: tuple[int, ...]  # the shape of what one sample reads
 
 
 def _index(library: Any, index: Any, shape: tuple[int, ...], size: int, batched: bool) -> _Index:
@@ -124,25 +112,24 @@ def _without_ellipsis(items: list[Any], ndim: int) -> list[Any]:
 def _axes_read(item: Any) -> int:
     if item is None or item is Ellipsis or isinstance(item, bool):
         return 0
-    if is_array(item) and library_of(item).dtype(item).kind == "b":
-        return len(item.shape)
-    return 1
+    return len(item.shape) if _is_mask(item) else 1
+
+
+def _is_mask(item: Any) -> bool:
+    return is_array(item) and library_of(item).dtype(item).kind == "b"
 
 
 def _host(item: Any) -> Any:
     """Return an item of an index for looking at shapes alone."""
     if not is_array(item):
         return item
-    library = library_of(item)
-    if library.dtype(item).kind == "b":
-        return library.to_numpy(item)
-    return NUMPY.xp.zeros(item.shape, int)
+    return library_of(item).to_numpy(item) if _is_mask(item) else NUMPY.xp.zeros(item.shape, int)
 
 
 def _rank(items: list[Any], advanced: list[bool]) -> int:
     """Return how many axes index arrays make together: a mask makes one."""
     ranks = [
-        1 if library_of(i).dtype(i).kind == "b" and i.shape else len(i.shape)
+        1 if _is_mask(i) and i.shape else len(i.shape)
         for i, a in zip(items, advanced, strict=True)
         if a and is_array(i)
     ]
@@ -166,8 +153,8 @@ def _numbers(like: Any, size: int, count: int) -> Any:
 
 
 # -- the operations --------------------------------------------------------------------------------
-def _read(library: Any, call: BatchedCall) -> Any:
-    (x,), index = call.tensors, call.settings["index"]
+def _read(call: BatchedCall) -> Any:
+    (x,), index, library = call.tensors, call.settings["index"], call.library
     batched = call.batched[0]
     if batched and is_basic(index):
         items = index if isinstance(index, tuple) else (index,)
@@ -185,9 +172,9 @@ def _has_masks(library: Any, index: Any) -> bool:
     return any(library.has(i) and i.batched and i.dtype.kind == "b" for i in items)
 
 
-def _put(library: Any, call: BatchedCall) -> Any:
+def _put(call: BatchedCall) -> Any:
     """Add at an index of zeros: the transpose of reading."""
-    index, shape = call.settings["index"], call.settings["shape"]
+    index, shape, library = call.settings["index"], call.settings["shape"], call.library
     if _has_masks(library, index):
         return NotImplemented
     result = _index(library, index, shape, call.size, True)
@@ -197,15 +184,13 @@ def _put(library: Any, call: BatchedCall) -> Any:
 
 
 def _turned_back(xp: Any, x: Any, order: tuple[int, ...] | None) -> Any:
-    return x if order is None else xp.permute_dims(x, _inverse(order))
+    if order is None:
+        return x
+    return xp.permute_dims(x, tuple(sorted(range(len(order)), key=order.__getitem__)))
 
 
-def _inverse(order: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(sorted(range(len(order)), key=order.__getitem__))
-
-
-def _write(library: Any, call: BatchedCall) -> Any:
-    index = call.settings["index"]
+def _write(call: BatchedCall) -> Any:
+    index, library = call.settings["index"], call.library
     x, value = call.whole()[0], call.tensors[1]
     if _has_masks(library, index):
         return _write_masked(call, x, index) if library.has(index) else NotImplemented
@@ -221,7 +206,7 @@ def _at_place(call: BatchedCall, value: Any, found: _Index) -> Any:
     own, extra = call.batched[1], len(value.shape) - call.batched[1] - len(found.place)
     if extra > 0:  # leading axes of length 1, which NumPy drops
         value = value.reshape((*value.shape[:own], *value.shape[own + extra :]))
-    value = call.with_leading_ones(value, own, len(found.place))
+    value = with_ones(value, len(found.place)) if own else value
     if found.order is None:
         return value
     value = call.xp.broadcast_to(value, (call.size, *found.place))
@@ -240,7 +225,7 @@ def _write_masked(call: BatchedCall, x: Any, mask: Any) -> Any:
     return call.xp.where(where, value, x)
 
 
-INDEXING: dict[str, Callable[[Any, BatchedCall], Any]] = {
+INDEXING: dict[str, Callable[[BatchedCall], Any]] = {
     "getitem": _read,
     "index_put": _put,
     "setitem": _write,

@@ -17,15 +17,13 @@ from pullback.core.function.primitive import Primitive
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ShapeError
 from pullback.ops.axes import normalize_axes, normalize_axis
-from pullback.transforms.batch.batched_call import BatchedCall, aligned, refused
+from pullback.transforms.batch.batched_call import BatchedCall, aligned, refused, with_ones
 from pullback.transforms.batch.indexing import INDEXING, sample_of, size_of
 from pullback.transforms.wrapped import is_numbers, results_in, results_of, to_tensor
 
-__all__ = ["batched_results", "stacked"]
-
 _Rule = Callable[[BatchedCall], Any]
 # By what operations declare as `batch`.
-RULES: dict[str, _Rule] = {}
+RULES: dict[str, _Rule] = {**INDEXING}
 
 
 def _rule(batch: str) -> Callable[[_Rule], _Rule]:
@@ -59,30 +57,26 @@ def batched_results(
     if size is None:
         settings = sample_of(library, settings, 0) if "index" in settings else settings
         return results_in(xp, op, values, settings), False
-    call = BatchedCall(xp, op, values, batched, settings, size)
-    rule, indexing = RULES.get(op.batch), INDEXING.get(op.batch)
-    result: Any = NotImplemented
-    if rule is not None:
-        result = rule(call)
-    elif indexing is not None:
-        result = indexing(library, call)
+    call = BatchedCall(library, xp, op, values, batched, settings, size)
+    rule = RULES.get(op.batch)
+    result: Any = NotImplemented if rule is None else rule(call)
     if result is NotImplemented:
-        result = _each_sample(library, call)
+        result = _each_sample(call)
     return (result if isinstance(result, (list, tuple)) else [result]), True
 
 
-def _each_sample(library: Any, call: BatchedCall) -> list[Any]:
-    """BatchedCall the operation for each sample by itself, and stack the results."""
+def _each_sample(call: BatchedCall) -> list[Any]:
+    """Call the operation for each sample by itself, and stack the results."""
     tensors = [to_tensor(t) if is_numbers(t) else t for t in call.tensors]
     rows = [
         results_of(
             call.op,
             [t[i] if b else t for t, b in zip(tensors, call.batched, strict=True)],
-            sample_of(library, call.settings, i),
+            sample_of(call.library, call.settings, i),
         )
         for i in range(call.size)
     ]
-    return stacked(library, call.op.name, rows)
+    return stacked(call.library, call.op.name, rows)
 
 
 def stacked(library: Any, name: str, rows: Sequence[Sequence[Tensor]]) -> list[Tensor]:
@@ -101,15 +95,8 @@ def stacked(library: Any, name: str, rows: Sequence[Sequence[Tensor]]) -> list[T
 
 
 # -- element by element, and along leading axes ----------------------------------------------------
-@_rule("aligned")
-def _elementwise(call: BatchedCall) -> list[Any]:
-    return call.results(*call.aligned())
-
-
-@_rule("leading")
-def _as_it_is(call: BatchedCall) -> list[Any]:
-    """BatchedCall an operation that treats all leading axes alike."""
-    return call.results(*call.whole())
+_rule("aligned")(lambda call: call.results(*aligned(call.tensors, call.batched)))
+_rule("leading")(lambda call: call.results(*call.whole()))
 
 
 # -- along axes ------------------------------------------------------------------------------------
@@ -119,9 +106,8 @@ def _reduction(call: BatchedCall) -> Any:
     ndim = len(x.shape) - 1
     axes = normalize_axes(call.op.name, axis, ndim)
     if ndim == 0:  # one element
-        if keepdims is not None:
-            call = call.with_settings(keepdims=False)
-        return call.result(x.reshape((call.size, 1)), axis=1)
+        changed = {} if keepdims is None else {"keepdims": False}
+        return call.result(x.reshape((call.size, 1)), axis=1, **changed)
     if axis.__class__ is int:
         return call.result(x, axis=axes[0] + 1)
     return call.result(x, axis=tuple([a + 1 for a in axes]))
@@ -134,12 +120,12 @@ def _place(call: BatchedCall) -> Any:
     if axis is not None and len(x.shape) > 1:
         return call.result(x, axis=normalize_axis(call.op.name, axis, len(x.shape) - 1) + 1)
     flat = x.reshape((call.size, math.prod(x.shape[1:])))
-    result = call.with_settings(keepdims=False).result(flat, axis=1)
+    result = call.result(flat, axis=1, keepdims=False)
     ones = (1,) * (len(x.shape) - 1) if call.settings["keepdims"] else ()
     return result.reshape((call.size, *ones))
 
 
-def _along(setting: str) -> Callable[[BatchedCall], Any]:
+def _along(setting: str) -> _Rule:
     """Return the rule of an operation that works along the axis, or axes, of a setting."""
 
     def rule(call: BatchedCall) -> Any:
@@ -181,7 +167,8 @@ def _stack(call: BatchedCall) -> Any:
 @_rule("cross")
 def _cross(call: BatchedCall) -> Any:
     axis, ndim = call.settings["axis"], max(map(call.ndim, range(2)))
-    return call.result(*call.aligned(), axis=axis - ndim if axis >= 0 else axis)
+    axis = axis - ndim if axis >= 0 else axis
+    return call.result(*aligned(call.tensors, call.batched), axis=axis)
 
 
 # -- shapes ----------------------------------------------------------------------------------------
@@ -209,31 +196,28 @@ def _broadcast_to(call: BatchedCall) -> Any:
     shape = call.settings["shape"]
     if call.ndim(0) > len(shape):
         return NotImplemented
-    x = call.with_leading_ones(call.tensors[0], True, len(shape))
-    return call.result(x, shape=(call.size, *shape))
+    return call.result(with_ones(call.tensors[0], len(shape)), shape=(call.size, *shape))
 
 
-@_rule("pad")
-def _pad(call: BatchedCall) -> Any:
-    return call.result(*call.tensors, widths=((0, 0), *call.settings["widths"]))
+def _with_shapes(*names: str) -> _Rule:
+    """Return the rule of an operation whose settings of these names are shapes."""
+
+    def rule(call: BatchedCall) -> Any:
+        shapes = {name: (call.size, *call.settings[name]) for name in names}
+        return call.result(*call.tensors, **shapes)
+
+    return rule
 
 
-@_rule("tile")
-def _tile(call: BatchedCall) -> Any:
-    shapes = {name: (call.size, *call.settings[name]) for name in ("split", "wide", "shape")}
-    return call.result(*call.tensors, **shapes)
-
-
-@_rule("diag_embed")
-def _diag_embed(call: BatchedCall) -> Any:
-    return call.result(*call.tensors, shape=(call.size, *call.settings["shape"]))
+_rule("tile")(_with_shapes("split", "wide", "shape"))
+_rule("diag_embed")(_with_shapes("shape"))
+_rule("pad")(lambda call: call.result(*call.tensors, widths=((0, 0), *call.settings["widths"])))
 
 
 @_rule("copy")
 def _copy(call: BatchedCall) -> Any:
     src = call.tensors[1]
-    if is_numbers(src):
-        src = call.with_leading_ones(src, call.batched[1], call.ndim(0))
+    src = with_ones(src, call.ndim(0)) if call.batched[1] else src
     return call.result(call.whole()[0], src)
 
 
@@ -248,12 +232,12 @@ def _matmul(call: BatchedCall) -> Any:
     if in_y and not in_x and right == 1 and left == 2:
         return xp.matmul(y, x.mT)
     if in_x and in_y and left == right == 1:
-        return call.xp.sum(x * y, axis=-1)
-    x = call.xp.expand_dims(x, axis=-2) if left == 1 else x
-    y = call.xp.expand_dims(y, axis=-1) if right == 1 else y
+        return xp.sum(x * y, axis=-1)
+    x = xp.expand_dims(x, axis=-2) if left == 1 else x
+    y = xp.expand_dims(y, axis=-1) if right == 1 else y
     ndim = max(left, right, 2)
-    x = call.with_leading_ones(x, in_x, ndim)
-    y = call.with_leading_ones(y, in_y, ndim)
+    x = with_ones(x, ndim) if in_x else x
+    y = with_ones(y, ndim) if in_y else y
     product = xp.matmul(x, y)
     dropped = [-2] * (left == 1) + [-1] * (right == 1)
     shape = [n for i, n in enumerate(product.shape) if i - len(product.shape) not in dropped]
@@ -306,7 +290,7 @@ def _solve(call: BatchedCall) -> Any:
     x, y = call.whole()
     y = call.xp.expand_dims(y, axis=-1) if vector else y
     ndim = max(len(x.shape), len(y.shape)) - 1
-    result = call.result(*(call.with_leading_ones(t, True, ndim) for t in (x, y)))
+    result = call.result(with_ones(x, ndim), with_ones(y, ndim))
     return result.reshape(result.shape[:-1]) if vector else result
 
 
@@ -374,9 +358,7 @@ def _by_element(call: BatchedCall) -> Any:
     ndim = call.ndim(0) if shape is None else len(shape)
     if not ndim:
         return NotImplemented
-    tensors = [
-        t if not is_numbers(t) else call.with_leading_ones(t, True, ndim) for t in call.whole()
-    ]
+    tensors = [with_ones(t, ndim) if is_numbers(t) else t for t in call.whole()]
     changed = {} if shape is None else {"shape": (call.size, *shape)}
     return call.result(*tensors, axis=call.settings["axis"] % ndim + 1, **changed)
 
@@ -434,11 +416,10 @@ def _numbered(index: Any, n: int, xp: Any) -> Any:
     return index + starts.reshape((-1, *(1,) * (len(index.shape) - 1)))
 
 
-@_rule("searchsorted")
-def _searchsorted(call: BatchedCall) -> Any:
-    return NotImplemented if call.batched[0] else call.result(*call.tensors)
+def _with_one(i: int) -> _Rule:
+    """Return the rule of an operation that all samples must have one input `i` for."""
+    return lambda call: NotImplemented if call.batched[i] else call.result(*call.tensors)
 
 
-@_rule("isin")
-def _isin(call: BatchedCall) -> Any:
-    return NotImplemented if call.batched[1] else call.result(*call.tensors)
+_rule("searchsorted")(_with_one(0))
+_rule("isin")(_with_one(1))

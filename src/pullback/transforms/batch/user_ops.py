@@ -8,8 +8,6 @@ each sample, and is such a call itself, and so on for every order. Nothing is co
 from __future__ import annotations
 
 import itertools
-import operator
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
@@ -36,14 +34,13 @@ from pullback.transforms.levels import (
     run_recorded,
 )
 from pullback.transforms.user_calls import (
+    NODE,
     UserCall,
     call_function,
     name_of_function,
     record_call,
 )
 from pullback.transforms.wrapped import is_part, numpy_scalar, part_of, run_within, to_tensor
-
-__all__ = ["call_by_sample", "each", "step_of"]
 
 _ndarray = NUMPY.array_types[0]
 
@@ -69,28 +66,15 @@ def each(
 
 # -- what was recorded of the samples --------------------------------------------------------------
 class _Parts(NamedTuple):
-    """What a function computed of what batches hold.
+    """What a function computed of what batches hold."""
 
-    Attributes
-    ----------
-    places, outs : list of list of Tensor
-        For each sample, or once for all of them, what stood for the arguments, and the results.
-    size : int
-        The number of samples; 0 where all have the same.
-    kept : bool
-        Whether the results stay part of a graph of what batches hold.
-    level : int
-        Of what stood for the arguments.
-    together : bool
-        Whether all samples were computed at once.
-    """
-
+    # For each sample, or once for all of them: what stood for the arguments, and the results.
     places: list[list[Any]]
     outs: list[list[Tensor]]
-    size: int
-    kept: bool
-    level: int
-    together: bool = False
+    size: int  # the number of samples; 0 where all have the same
+    kept: bool  # whether the results stay part of a graph of what batches hold
+    level: int  # of what stood for the arguments
+    together: bool = False  # whether all samples were computed at once
 
     def joined(self, library: Any, name: str) -> list[Tensor]:
         """Return the results of all samples."""
@@ -146,26 +130,13 @@ def _seed(value: Tensor, level: int | None) -> Tensor:
 
 
 class _Inputs(NamedTuple):
-    """What a function is called with for all samples: what batches hold.
+    """What a function is called with for all samples: what batches hold."""
 
-    Attributes
-    ----------
-    info : VmapInfo
-        How many samples there are, 0 where all have the same, and how they draw numbers.
-    values : list of Tensor
-    batched : list of bool
-        Whether each has an axis of samples, the first.
-    tracked : list of bool
-        Whether each has a derivative beside that of what is wrapped: the call is recorded by it.
-    level : int
-        Of what stands for those.
-    """
-
-    info: VmapInfo
+    info: VmapInfo  # how many samples there are, 0 where all have the same, and how they draw
     values: list[Tensor]
-    batched: list[bool]
-    tracked: list[bool]
-    level: int
+    batched: list[bool]  # whether each has an axis of samples, the first
+    tracked: list[bool]  # whether it has a derivative beside that of what is wrapped: recorded
+    level: int  # of what stands for those
 
     def run(self, function: Callable[..., Any], *args: Any) -> Any:
         """Call a function, recorded where a value is tracked."""
@@ -181,23 +152,15 @@ class _Inputs(NamedTuple):
         return _Parts(places, outs, self.info.batch_size, kept, self.level, together)
 
 
-class _Step(ABC):
-    """What is called of the samples: a function of tensors, which batches are handed to whole.
-
-    Attributes
-    ----------
-    name : str
-    """
+class _Step:
+    """What is called of the samples: a function of tensors, which batches are handed to whole."""
 
     name: str
+    on_parts: Callable[[_Inputs], _Parts]  # the results, and what was recorded of what is tracked
 
     def __call__(self, *tensors: Tensor) -> list[Tensor]:
         """Call it on tensors of any library."""
         return call_function(self, tensors)
-
-    @abstractmethod
-    def on_parts(self, inputs: _Inputs) -> _Parts:
-        """Return the results of parts, and what was recorded of those that are tracked."""
 
 
 class _BySample(_Step):
@@ -207,7 +170,6 @@ class _BySample(_Step):
         self.called, self.name = called, called.name
 
     def on_parts(self, inputs: _Inputs) -> _Parts:
-        """Return the results of parts, and what was recorded of those that are tracked."""
         info, values, batched, tracked, level = inputs
         count = max(info.batch_size, 1)
         columns = [
@@ -215,7 +177,9 @@ class _BySample(_Step):
             for v, b, t in zip(values, batched, tracked, strict=True)
         ]
         places = [list(row) for row in zip(*columns, strict=True)] or [[]] * count
-        return inputs.parts(places, inputs.run(self._run, places, _draws(info, self.name)))
+        return inputs.parts(
+            places, inputs.run(self._run, places, draws(info.randomness, self.name))
+        )
 
     def _run(
         self, places: Sequence[list[Any]], draws: Iterator[AbstractContextManager[Any]]
@@ -261,31 +225,27 @@ def _parted(called: UserCall) -> tuple[list[Tensor], list[Any]]:
     return outs, [x for x in results if not isinstance(x, Tensor)]
 
 
-def _draws(info: VmapInfo, name: str) -> Iterator[AbstractContextManager[Any]]:
-    """Yield for each sample what its random draws happen in."""
+def draws(randomness: str, name: str) -> Iterator[AbstractContextManager[Any]]:
+    """Yield for each sample, or each chunk of samples, what its random draws happen in."""
     drawn: Drawn = {}
-    if info.randomness == "different":
+    if randomness == "different":
         while True:
             yield nullcontext()
     yield watched(drawn)
-    if drawn and info.randomness == "error":
+    if drawn and randomness == "error":
         required = f'randomness="different" or "same" required for {name}'
         raise ArgumentError(compose("vmap", required, 'random numbers under "error"'))
     while True:
         yield replayed(drawn) if drawn else nullcontext()
 
 
-class _ByRule(_Step):
+class _ByRule(_BySample):
     """The first call: of the vmap that was given with an operation, for all samples at once."""
 
-    def __init__(self, called: UserCall) -> None:
-        self.called, self.name = called, called.name
-
     def on_parts(self, inputs: _Inputs) -> _Parts:
-        """Return the results of parts, and what was recorded if some are tracked."""
         info, values, batched, tracked, level = inputs
         if not info.batch_size:  # all samples have the same
-            return _BySample(self.called).on_parts(inputs)
+            return super().on_parts(inputs)
         places, in_dims = [], []
         for value, is_batched, is_tracked in zip(values, batched, tracked, strict=True):
             if is_tracked and not is_batched:  # each sample has a gradient of its own
@@ -324,9 +284,6 @@ class _ByRule(_Step):
         return TENSOR_XP.moveaxis(out, axis, 0)
 
 
-_NODE = operator.attrgetter("_node")
-
-
 class _Pull(_Step):
     """The call that backward makes: of the gradients, through what was recorded.
 
@@ -340,7 +297,6 @@ class _Pull(_Step):
         self.name = step.name
 
     def on_parts(self, inputs: _Inputs) -> _Parts:
-        """Return the gradients of the arguments that are wanted."""
         info, values, batched, tracked, level = inputs
         first, level = len(self._wanted), max(level, self._parts.level)
         parts, recorded = self._parts.of_samples(info.batch_size), any(tracked)
@@ -372,7 +328,7 @@ class _Pull(_Step):
                     roots.append(out)
                     cotangents.append(seed)
             chosen += wanted
-            variables += filter(_NODE, places)
+            variables += filter(NODE, places)
         result: Sequence[Tensor | None] = [None] * len(chosen)
         if roots:
             result = engine.pulled_back(roots, chosen, cotangents, True, recorded, variables)

@@ -36,8 +36,6 @@ from pullback.transforms.wrapped import (
     plain,
 )
 
-__all__ = ["Tangent", "TangentLibrary"]
-
 tidy = NUMPY.tidy  # a sum of arrays without axes is a number of NumPy's
 _ndarray = NUMPY.array_types[0]
 _PLAIN = frozenset((*NUMPY.array_types, type(None), int, float, bool, complex))
@@ -89,21 +87,17 @@ class TangentLibrary(TransformLibrary):
     array_class: type[Tangent]
 
     def wrap(self, a: Any) -> Any:
-        """Wrap an array or a tensor that does not change."""
         return a if self.has(a) else self.array_class(part_of(a) if isinstance(a, Tensor) else a)
 
     def step(self, called: UserCall) -> Any:
-        """Return a user's call as a function: its tangents are those of its jvp or backward."""
         for running in WRAPPING.get():
             running.user_ops.append(called.function)
         return called
 
     def call_function(self, function: Any, tensors: Sequence[Tensor]) -> list[Tensor]:
-        """Call a function on the values; its tangents are those of its backward."""
         return jvp_of_function(self, function, tensors)
 
     def run(self, op: Primitive, arrays: Sequence[Any], settings: dict[str, Any]) -> Any:
-        """Return the results of an operation, with their tangents."""
         array_class = self.array_class
         if self.is_beside_parts():
             self.check_closures(arrays)
@@ -128,22 +122,18 @@ class TangentLibrary(TransformLibrary):
         return results if op.multi else results[0]
 
     def with_graph_of(self, before: Any, after: Any) -> Any:
-        """Return new values and tangents with the graph of others."""
         tangent = after.tangent
         if tangent is not None and before.tangent is not None:
             tangent = part_with_graph_of(before.whole_tangent, after.whole_tangent)
         return self.array_class(part_with_graph_of(before.value, after.value), tangent)
 
     def is_constant(self, a: Any) -> bool:
-        """Say whether an array does not change."""
         return a.tangent is None
 
     def parts(self, a: Any) -> tuple[Any, ...]:
-        """Return the value and the tangent."""
         return a.value, a.tangent
 
     def closed_over(self) -> GraphError:
-        """Return the error of an operation that closes over what changes."""
         required = (
             "what changes required among the arguments of custom operations, and of what vmap "
             "calls for each sample"
@@ -158,7 +148,6 @@ class TangentLibrary(TransformLibrary):
 
     # -- what is linear and no operation is done to values and tangents alike ----------------------
     def each_part(self, name: str, a: Any, *settings: Any) -> Any:
-        """Call a method of the parts' library on a value, and on its tangent if there is one."""
         if self.is_beside_parts():
             self.check_closures([a])
         tangent = a.whole_tangent
@@ -172,7 +161,6 @@ class TangentLibrary(TransformLibrary):
         return self.each_part("copy", a)
 
     def constant(self, a: Any) -> Any:
-        """Return the values alone."""
         return constant(a.value.data_array() if isinstance(a.value, Tensor) else a.value)
 
     def to_numpy(self, a: Any) -> Any:

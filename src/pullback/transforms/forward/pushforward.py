@@ -9,7 +9,6 @@ function's backward, and so on for every order.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -30,14 +29,8 @@ from pullback.ops.functions.diagonals import diag
 from pullback.ops.primitives.conversion import clone
 from pullback.transforms.directions import directions, or_zeros
 from pullback.transforms.levels import has_graph, new_level, run_at_level, run_recorded
-from pullback.transforms.user_calls import (
-    UserCall,
-    name_of_function,
-    record_call,
-)
+from pullback.transforms.user_calls import NODE, UserCall, name_of_function, record_call
 from pullback.transforms.wrapped import in_one_library, run_within, to_tensor
-
-__all__ = ["Pushforward", "jvp_of_function", "pushed", "unit_seeds"]
 
 _ndarray = NUMPY.array_types[0]
 MOST_ELEMENTS = 1000  # of results whose derivative is computed one by one
@@ -50,12 +43,7 @@ Vectors = Sequence[Tensor | None]
 class Pushforward:
     """The derivative of recorded results by some tensors: a linear function of vectors.
 
-    Parameters
-    ----------
-    outs : sequence of Tensor
-        The results; those that do not require grad have no derivative.
-    places : sequence of Tensor
-        What to differentiate by.
+    That of results which do not require grad is zero.
     """
 
     def __init__(self, outs: Sequence[Tensor], places: Sequence[Tensor]) -> None:
@@ -69,7 +57,7 @@ class Pushforward:
                 roots.append(out._node)
                 self._cotangents.append(_zero_leaf(out, level))
         if roots:
-            targets = list(map(_NODE, places))
+            targets = list(map(NODE, places))
             pulled = run(roots, self._cotangents, targets, True, True, False)
             self._pulled = list(map(pulled.__getitem__, targets))
 
@@ -90,9 +78,6 @@ class Pushforward:
         return [next(result) if is_tracked else None for is_tracked in self._tracked]
 
 
-_NODE = operator.attrgetter("_node")
-
-
 def _zero_leaf(like: Tensor, level: int) -> Tensor:
     """Return zeros that require grad, in the array library of a tensor."""
     array = like._data
@@ -106,16 +91,9 @@ def pushed(
 ) -> list[tuple[Tensor, Tensor | None]]:
     """Return each result of a function, with its derivative along the vectors `along`.
 
-    Parameters
-    ----------
-    function : callable
-        From tensors and other objects to a sequence of tensors.
-    tensors, along : sequence
-        The arguments, and for each a vector, or None where it does not change. What requires
-        grad among them stays in the graph, if gradients are recorded.
-    by_rows : str, optional
-        A backward that cannot be recorded is transposed element by element, and errors call the
-        function that.
+    A vector is None where an argument does not change. What requires grad among all of them stays
+    in the graph, if gradients are recorded. A backward that cannot be recorded is transposed
+    element by element, where `by_rows` says what errors call the function.
     """
     kept, level = has_graph((*tensors, *along)), new_level()
     return run_recorded(level, _pushed, level, function, tensors, along, kept, by_rows)  # type: ignore[no-any-return]

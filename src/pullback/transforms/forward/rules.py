@@ -26,8 +26,6 @@ from pullback.core.tensor.tensor import Tensor
 from pullback.transforms.forward.pushforward import pushed
 from pullback.transforms.wrapped import is_numbers, is_part, results_in, results_of, to_tensor
 
-__all__ = ["derived", "derived_on_parts", "is_quick", "quickly"]
-
 _ndarray = NUMPY.array_types[0]
 
 Pairs = Sequence[tuple[Any, Any]]
@@ -52,25 +50,12 @@ def derived_on_parts(
 
 
 def derived(
-    xp: Any,
-    op: Primitive,
-    values: Sequence[Any],
-    along: Sequence[Any],
-    settings: dict[str, Any],
+    xp: Any, op: Primitive, values: Sequence[Any], along: Sequence[Any], settings: dict[str, Any]
 ) -> Pairs | None:
     """Return the results of an operation, each with its tangent, None for one that is zero.
 
-    None where no rule gives a tangent, but the transpose of a backward pass.
-
-    Parameters
-    ----------
-    xp : module
-        The namespace of the inputs: of tensors, or of the default library's arrays.
-    op : Primitive
-    values, along : sequence
-        Its inputs, and the vectors that they change by, None for one that stays.
-    settings : dict
-        All settings of the operation.
+    None where no rule gives a tangent, but the transpose of a backward pass. `along` has the vector
+    that each input changes by, None for one that stays; `xp` is the namespace of all of them.
     """
     masks = (
         () if op.variadic else op.nondifferentiable_inputs
@@ -81,7 +66,11 @@ def derived(
     if op.elementwise and _multiplies(op, vectors, values):
         (out,) = results_in(xp, op, values, settings)
         if _is_complex(out) == (True in [_is_complex(v) for v in vectors.values()]):
-            return [(out, _multiplied(xp, op, vectors, values, out, settings))]
+            tangent, dtype = _products(xp, op, vectors, values, out, settings), out.dtype
+            if tangent.dtype is not dtype:
+                is_tensor = xp is TENSOR_XP
+                tangent = tangent.to(dtype) if is_tensor else NUMPY.tidy(tangent).astype(dtype)
+            return [(out, tangent)]
     whole = {i: _broadcast(xp, v, values[i]) for i, v in vectors.items()}
     rows = _linear(xp, op, values, whole, settings)
     if rows is None:
@@ -177,21 +166,6 @@ def _multiplies(op: Primitive, vectors: dict[int, Any], values: Sequence[Any]) -
     return op.holomorphic or True not in [_is_complex(v) for v in values]
 
 
-def _multiplied(
-    xp: Any,
-    op: Primitive,
-    vectors: dict[int, Any],
-    values: Sequence[Any],
-    out: Any,
-    settings: dict[str, Any],
-) -> Any:
-    """Return the tangent of a result: the sum of the rules, with the vectors for the gradient."""
-    tangent = _products(xp, op, vectors, values, out, settings)
-    if tangent.dtype is out.dtype:
-        return tangent
-    return tangent.to(out.dtype) if xp is TENSOR_XP else NUMPY.tidy(tangent).astype(out.dtype)
-
-
 def _products(
     xp: Any,
     op: Primitive,
@@ -200,6 +174,7 @@ def _products(
     out: Any,
     settings: dict[str, Any],
 ) -> Any:
+    """Return the sum of the rules, with the vectors for the gradient."""
     known = {"xp": xp, op.results[0]: out, **dict(zip(op.inputs, values, strict=True))}
     if op.symmetric and len(vectors) == 2:
         (x, v), (y, w) = zip(values, vectors.values(), strict=True)
