@@ -34,12 +34,19 @@ class _Numbered(Module):
         """Add a module at the end, and return this one."""
         if not callable(module):
             came = type(module).__name__
-            raise ArgumentTypeError(compose(type(self).__name__, "modules required", came))
+            hint = "write Sequential(*modules)" if isinstance(module, (list, tuple)) else None
+            raise ArgumentTypeError(
+                compose(type(self).__name__, "modules required", came, hint=hint)
+            )
         setattr(self, str(len(self)), module)
         return self
 
     def extend(self, modules: Iterable[Any]) -> Any:
         """Add modules at the end, and return this one."""
+        if not isinstance(modules, Iterable):
+            name, came = type(self).__name__, type(modules).__name__
+            hint = f"write {name}([...])"
+            raise ArgumentTypeError(compose(name, "a list of modules required", came, hint=hint))
         for module in modules:
             self.append(module)
         return self

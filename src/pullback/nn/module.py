@@ -7,6 +7,7 @@ parts: modes, states, conversions. Parameters are plain leaf tensors. Must not k
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from os import PathLike
 from typing import Any, NamedTuple, Self
 
 from pullback.core.graph.modes import no_grad
@@ -110,9 +111,15 @@ class Module(Walked, Answering):
                     yield name, attributes.pop(name)
         yield from attributes.items()
 
-    def named_modules(self, prefix: str = "") -> Iterator[tuple[str, Module]]:
-        """Yield the dotted name and the module of this module and all within it, each once."""
-        return ((p.name, p.value) for p in walk(self, prefix) if isinstance(p.value, Module))
+    def named_modules(
+        self, prefix: str = "", remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Module]]:
+        """Yield the dotted name and the module of this module and all within it, each once.
+
+        What is held several times comes under each of its names if `remove_duplicate` is False.
+        """
+        parts = walk(self, prefix, repeats=not remove_duplicate)
+        return ((p.name, p.value) for p in parts if isinstance(p.value, Module))
 
     def modules(self) -> Iterator[Module]:
         """Yield this module and all within it, each once."""
@@ -131,21 +138,42 @@ class Module(Walked, Answering):
         """Yield the modules that no other module is in between of."""
         return (module for _, module in self.named_children())
 
-    def named_parameters(self, prefix: str = "") -> Iterator[tuple[str, Tensor]]:
-        """Yield the dotted name and the tensor of each parameter, frozen ones included, once."""
-        return ((p.name, p.value) for p in walk(self, prefix) if _role(p) == "parameter")
+    def named_parameters(
+        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Tensor]]:
+        """Yield the dotted name and the tensor of each parameter, frozen ones included, once.
 
-    def parameters(self) -> Iterator[Tensor]:
-        """Yield each parameter once, frozen ones included."""
-        return (tensor for _, tensor in self.named_parameters())
+        Parameters
+        ----------
+        prefix : str
+            What names begin with.
+        recurse : bool
+            Also those within its parts, not the module's own attributes alone.
+        remove_duplicate : bool
+            Leave out what came under another name.
+        """
+        return self._tensors(("parameter",), prefix, recurse, remove_duplicate)
 
-    def named_buffers(self, prefix: str = "") -> Iterator[tuple[str, Tensor]]:
-        """Yield the dotted name and the tensor of each buffer once."""
-        return ((p.name, p.value) for p in walk(self, prefix) if _role(p) in _BUFFERS)
+    def parameters(self, recurse: bool = True) -> Iterator[Tensor]:
+        """Yield each parameter once, frozen ones included; see `named_parameters`."""
+        return (tensor for _, tensor in self.named_parameters(recurse=recurse))
 
-    def buffers(self) -> Iterator[Tensor]:
-        """Yield each buffer once."""
-        return (tensor for _, tensor in self.named_buffers())
+    def named_buffers(
+        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Tensor]]:
+        """Yield the dotted name and the tensor of each buffer once; see `named_parameters`."""
+        return self._tensors(_BUFFERS, prefix, recurse, remove_duplicate)
+
+    def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
+        """Yield each buffer once; see `named_parameters`."""
+        return (tensor for _, tensor in self.named_buffers(recurse=recurse))
+
+    def _tensors(
+        self, roles: tuple[str, ...], prefix: str, recurse: bool, remove_duplicate: bool
+    ) -> Iterator[tuple[str, Tensor]]:
+        for part in walk(self, prefix, repeats=not remove_duplicate):
+            if _role(part) in roles and (recurse or part.owner is self):
+                yield part.name, part.value
 
     # -- what is done to all of them ----------------------------------------------------------
     def train(self, mode: bool = True) -> Self:
@@ -198,8 +226,23 @@ class Module(Walked, Answering):
         return self.to("float64")
 
     # -- its state ----------------------------------------------------------------------------
-    def state_dict(self) -> dict[str, Tensor]:
+    def state_dict(
+        self,
+        *,
+        destination: dict[str, Tensor] | None = None,
+        prefix: str = "",
+        keep_vars: bool = False,
+    ) -> dict[str, Tensor]:
         """Return the parameters and persistent buffers by dotted name, on the same memory.
+
+        Parameters
+        ----------
+        destination : dict, optional
+            What they are added to and is returned, a new one by default.
+        prefix : str
+            What names begin with, its dot included.
+        keep_vars : bool
+            The tensors themselves, not detached ones.
 
         Examples
         --------
@@ -207,13 +250,18 @@ class Module(Walked, Answering):
         >>> {name: tuple(t.shape) for name, t in pb.nn.Linear(2, 3).state_dict().items()}
         {'weight': (3, 2), 'bias': (3,)}
         """
-        return {name: tensor.detach() for name, tensor in self._state().items()}
+        result = {} if destination is None else destination
+        for name, tensor in self._state().items():
+            result[f"{prefix}{name}"] = tensor if keep_vars else tensor.detach()
+        return result
 
     def _state(self) -> dict[str, Tensor]:
         parts = walk(self, repeats=True)
         return {p.name: p.value for p in parts if _role(p) in ("parameter", "buffer")}
 
-    def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True) -> LoadResult:
+    def load_state_dict(
+        self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False
+    ) -> LoadResult:
         """Copy a state into the parameters and buffers, cast to their dtypes.
 
         Parameters
@@ -222,6 +270,9 @@ class Module(Walked, Answering):
             From dotted names to tensors or arrays, as `state_dict` returns.
         strict : bool
             Whether names that are missing or unexpected are errors.
+        assign : bool
+            Let the parameters and buffers have the memory, dtype and device of the state, not a
+            copy.
 
         Returns
         -------
@@ -232,6 +283,8 @@ class Module(Walked, Answering):
         ------
         ArgumentError
             If names or shapes differ: all differences are listed, and nothing is loaded.
+        ArgumentTypeError
+            If the state is no mapping.
         GraphError
             If a transform differentiates by a value: a copy has no gradient.
 
@@ -244,6 +297,13 @@ class Module(Walked, Answering):
         >>> layer(pb.tensor([[5.0]])).item()
         5.0
         """
+        api = f"{type(self).__name__}.load_state_dict"
+        if not isinstance(state_dict, Mapping):
+            hint = "pb.load(path, model=model) reads a file" * isinstance(
+                state_dict, (str, PathLike)
+            )
+            required, kind = "a dict of names and tensors required", type(state_dict).__name__
+            raise ArgumentTypeError(compose(api, required, kind, hint=hint or None))
         own = self._state()
         came = {name: asarray(value) for name, value in state_dict.items()}
         missing = [name for name in own if name not in came]
@@ -259,12 +319,14 @@ class Module(Walked, Answering):
                 near = nearest(name, missing)
                 lines.append(f"{name}: unexpected" + (f", {near!r} meant?" if near else ""))
         if lines:
-            required = f"{type(self).__name__}.load_state_dict: the state of this module required"
+            required = f"{api}: the state of this module required"
             raise ArgumentError("\n  ".join([f"{required}, got one that differs:", *lines]))
-        refuse_tracked(f"{type(self).__name__}.load_state_dict", came)
+        refuse_tracked(api, came)
         with no_grad():
             for name, tensor in own.items():
-                if name in came:
+                if name in came and assign:
+                    tensor.data = came[name]
+                elif name in came:
                     tensor.copy_(came[name])
         return LoadResult(missing, unexpected)
 
