@@ -22,6 +22,7 @@ from pullback.errors import ArgumentError, ArgumentTypeError, compose, nearest
 from pullback.hints import Answering, option_of
 
 Params = Iterable[Tensor] | Iterable[dict[str, Any]]
+_WAY = "write model.parameters()"
 
 
 def refuse_unknown(cls: type, options: Mapping[str, Any]) -> None:
@@ -75,7 +76,7 @@ class Optimizer(Answering, ABC):
                 "one tensor",
                 hint="write [tensor]",
             )
-        entries: list[Any] = list(params)
+        entries = self._listed(params)
         if not entries:
             raise self._value_error("params must hold at least one parameter", "none")
         if isinstance(entries[0], dict):
@@ -287,17 +288,25 @@ class Optimizer(Answering, ABC):
                     hint=f"did you mean {near!r}?",
                 )
 
+    def _listed(self, params: Any) -> list[Any]:
+        """Return what is to hold parameters or groups as a list."""
+        if not isinstance(params, Iterable):
+            required = "params must be an iterable of tensors or of parameter groups"
+            raise self._type_error(required, type(params).__name__, hint=_WAY)
+        return list(params)
+
     def _parameters(self, params: Any) -> list[Tensor]:
         """Return the group's parameters as a list, each of them checked."""
         if isinstance(params, (set, frozenset)):
             raise self._type_error(
                 "the parameters of a group must have an order", "a set", hint="use a list"
             )
-        result: list[Tensor] = [params] if isinstance(params, Tensor) else list(params)
+        result: list[Tensor] = [params] if isinstance(params, Tensor) else self._listed(params)
         seen = {id(param) for param in self._all_parameters()}
         for i, param in enumerate(result):
             if not isinstance(param, Tensor):
-                hint = "write model.parameters()" if isinstance(param, (tuple, str)) else None
+                is_of_module = isinstance(param, (tuple, str)) or hasattr(param, "parameters")
+                hint = _WAY if is_of_module else None
                 required = f"parameter {i} of the group must be a tensor"
                 raise self._type_error(required, type(param).__name__, hint=hint)
             if param.grad_fn is not None:

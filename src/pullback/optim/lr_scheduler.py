@@ -88,9 +88,9 @@ class LRScheduler(_Schedule, ABC):
         self.last_epoch = last_epoch
         self.step()
 
-    def step(self) -> None:
-        """Go on to the next epoch: call it after the optimizer's steps of this one."""
-        self.last_epoch += 1
+    def step(self, epoch: int | None = None) -> None:
+        """Go on to the next epoch, or to one: call it after the optimizer's steps of this one."""
+        self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
         self._set_rates()
 
     def _set_rates(self) -> None:
@@ -628,10 +628,10 @@ class ReduceLROnPlateau(_Schedule):
         self.best = math.inf if mode == "min" else -math.inf
         self.num_bad_epochs = self.cooldown_counter = self.last_epoch = 0
 
-    def step(self, metrics: Any) -> None:
-        """Tell the measure of this epoch, a number or a tensor of one."""
+    def step(self, metrics: Any, epoch: int | None = None) -> None:
+        """Tell the measure of this epoch, or of one: a number or a tensor of one."""
         value = float(metrics)
-        self.last_epoch += 1
+        self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
         if self._is_better(value):
             self.best, self.num_bad_epochs = value, 0
         else:
