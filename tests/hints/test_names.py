@@ -87,3 +87,66 @@ def test_numpy_with_force_shares_the_memory_of_a_leaf():
     w = pb.ones(2, requires_grad=True)
     w.numpy(force=True)[0] = 5.0
     assert w.tolist() == [5.0, 1.0]
+
+
+def test_a_name_that_is_imported_is_an_import_error_that_names_the_way():
+    for module, name, way in (
+        ("pullback", "device", "a device is a string here"),
+        ("pullback.autograd", "Variable", "tensors themselves"),
+        ("pullback.optim", "NAdam", "SGD, Adam"),
+    ):
+        with pytest.raises(ImportError, match=f"cannot import name '{name}' .*: {way}"):
+            exec(f"from {module} import {name}")
+    with pytest.raises(ImportError, match=r"cannot import name 'nothing' from 'pullback' \("):
+        exec("from pullback import nothing")
+    assert not hasattr(pb, "device")
+
+
+@pytest.mark.parametrize(
+    ("call", "hint"),
+    [
+        (lambda: pb.vjp(np.sin, 1.0, v=1.0), "pb.vjp(fun, *primals, has_aux=False)"),
+        (
+            lambda: pb.nn.functional.l1_loss(1, 2, weight=3),
+            "pb.nn.functional.l1_loss(input, target, reduction='mean')",
+        ),
+        (lambda: pb.autograd.grad(1), "pb.autograd.grad(outputs, inputs, "),
+        (lambda: pb.nn.utils.clip_grad_norm_([], 1.0, foreach=None), "leave it out"),
+    ],
+)
+def test_a_call_that_does_not_fit_shows_how_the_function_is_called(call, hint):
+    with pytest.raises(TypeError) as caught:
+        call()
+    assert caught.value.__notes__[0].startswith(f"hint: {hint}")
+
+
+def test_a_type_error_inside_a_function_gets_no_hint_of_its_call():
+    def f(x):
+        return x.sum() + len(3)
+
+    with pytest.raises(TypeError) as caught:
+        pb.value_and_grad(f)(np.ones(2))
+    assert not hasattr(caught.value, "__notes__")
+
+
+def test_pytorchs_words_of_var_triu_roll_linspace_searchsorted_and_meshgrid():
+    x = pb.tensor([[1.0, 2.0, 4.0], [3.0, 5.0, 9.0]], dtype=pb.float64)
+    n = x.numpy()
+    for unbiased in (False, True):
+        ours = pb.var(x, dim=1, unbiased=unbiased, keepdim=True)
+        assert np.allclose(ours, np.var(n, 1, ddof=unbiased, keepdims=True))
+        assert np.isclose(pb.std(x, unbiased=unbiased), np.std(n, ddof=unbiased))
+    assert np.array_equal(pb.triu(x, diagonal=1), np.triu(n, 1))
+    assert np.array_equal(pb.tril(x, diagonal=-1), np.tril(n, -1))
+    assert np.array_equal(pb.roll(x, shifts=(1, 2), dims=(0, 1)), np.roll(n, (1, 2), (0, 1)))
+    assert pb.linspace(0, 1, steps=3).tolist() == [0.0, 0.5, 1.0]
+    assert pb.searchsorted(x[0], x[0], right=True).tolist() == [1, 2, 3]
+    a, b = pb.meshgrid([x[0], x[1]], indexing="ij")
+    assert np.array_equal(a, np.broadcast_to(n[0][:, None], (3, 3)))
+    assert np.array_equal(b, np.broadcast_to(n[1], (3, 3)))
+
+
+def test_the_conjugate_of_the_gradient_of_the_real_part_is_a_holomorphic_derivative():
+    z = 1.0 + 2.0j
+    gradient = pb.grad(lambda z: (z**3).real)(z)
+    assert np.isclose(np.conj(gradient), 3 * z**2)

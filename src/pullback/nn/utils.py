@@ -8,7 +8,7 @@ from typing import Any, Never
 from pullback.core.graph.modes import no_grad
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import GradientError
-from pullback.hints import absent
+from pullback.hints import absent, hinted
 from pullback.ops.functions.creation import tensor
 from pullback.ops.functions.joining import stack
 from pullback.ops.functions.norms import vector_norm
@@ -27,6 +27,7 @@ def _gradients(parameters: Any) -> list[Tensor]:
     return [p.grad for p in tensors if p.grad is not None]
 
 
+@hinted
 def clip_grad_norm_(
     parameters: Any,
     max_norm: float,

@@ -29,6 +29,7 @@ from pullback.errors import (
     ShapeError,
     warn_user,
 )
+from pullback.hints import hinted
 
 Tensors = Tensor | Sequence[Tensor]
 _ndarray = NUMPY.array_types[0]
@@ -156,6 +157,7 @@ def _run(
     )
 
 
+@hinted
 def backward(
     tensors: Tensors,
     grad_tensors: Any = None,
@@ -315,6 +317,7 @@ def _inputs(api: str, inputs: Any) -> list[Tensor]:
     return wanted
 
 
+@hinted
 def grad(
     outputs: Tensors,
     inputs: Tensors,

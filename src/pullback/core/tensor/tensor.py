@@ -198,7 +198,7 @@ class Tensor(Methods):
     def requires_grad(self, flag: bool) -> None:
         self.requires_grad_(flag)
 
-    def requires_grad_(self, flag: bool = True) -> Tensor:
+    def requires_grad_(self, requires_grad: bool = True) -> Tensor:
         """Set whether this leaf requires grad and return it.
 
         Raises
@@ -210,7 +210,7 @@ class Tensor(Methods):
         """
         if self._base is not None:
             refresh(self)
-        if not flag:
+        if not requires_grad:
             if not self.is_leaf:
                 raise GraphError(
                     "requires_grad_: you can only change requires_grad flags of leaf variables, "

@@ -15,9 +15,10 @@ from pullback.core.function.dispatch import drawn_tensor
 from pullback.core.graph.locks import fork_safe_locks
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, ArgumentTypeError, ShapeError, compose
+from pullback.hints import hinted
 from pullback.ops.arguments import holds_somewhere, tensor_of
 from pullback.ops.axes import to_builtin
-from pullback.ops.functions.creation import hinted, shape_of
+from pullback.ops.functions.creation import shape_of
 from pullback.ops.functions.pointwise import add
 from pullback.ops.functions.repeating import broadcast_arrays
 from pullback.ops.primitives.arithmetic import divide, multiply, subtract

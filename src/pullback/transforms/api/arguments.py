@@ -59,6 +59,10 @@ _BY_POSITION = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_
 
 def argnum_of(api: str, argnum: Argnum, argnums: Argnum | None) -> Argnum:
     """Return what `argnum`, or its synonym `argnums`, says."""
+    for given in (argnum, argnums):
+        if is_array(given) or isinstance(given, (Tensor, float)):
+            required, hint = "a position or a name required as argnum", f"write {api}(f)(x)"
+            raise ArgumentTypeError(compose(api, required, type(given).__name__, hint=hint))
     if argnums is None:
         return argnum
     if argnum != 0:

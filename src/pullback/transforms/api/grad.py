@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from pullback.hints import hinted
 from pullback.ops.functions.creation import ones_like
 from pullback.transforms.api.arguments import (
     Argnum,
@@ -27,6 +28,7 @@ from pullback.transforms.directions import as_tensor, directions
 __all__ = ["Gradient", "elementwise_grad", "grad", "value_and_grad", "vjp"]
 
 
+@hinted
 def grad(
     fun: Function, argnum: Argnum = 0, has_aux: bool = False, *, argnums: Argnum | None = None
 ) -> Function:
@@ -83,6 +85,7 @@ def grad(
     return Gradient(grad, fun, argnum=argnum_of("grad", argnum, argnums), has_aux=has_aux)
 
 
+@hinted
 def value_and_grad(
     fun: Function, argnum: Argnum = 0, has_aux: bool = False, *, argnums: Argnum | None = None
 ) -> Function:
@@ -103,6 +106,7 @@ def value_and_grad(
     return Gradient(value_and_grad, fun, argnum=argnum, has_aux=has_aux)
 
 
+@hinted
 def elementwise_grad(
     fun: Function, argnum: Argnum = 0, *, argnums: Argnum | None = None
 ) -> Function:
@@ -154,6 +158,7 @@ class Gradient(Transformed):
 
 
 # -- vjp -------------------------------------------------------------------------------------------
+@hinted
 def vjp(fun: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
     """Return the value of `fun` and the function that pulls cotangents back to its arguments.
 

@@ -16,6 +16,7 @@ from pullback.core.graph.node import CustomNode, Extra, Node
 from pullback.core.tensor.endings import run_in_call
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, BatchedValueError, GraphError, compose
+from pullback.hints import hinted
 from pullback.ops.functions.joining import stack
 from pullback.ops.functions.manipulation import broadcast_to, moveaxis
 from pullback.transforms.api.arguments import (
@@ -57,6 +58,7 @@ _WORTHWHILE = 4  # rows from which on a batch of them is quicker than one after 
 _MOST_AT_ONCE = 2**22  # elements of a gradient of a batch
 
 
+@hinted
 def jacobian(
     fun: Function,
     argnum: Argnum = 0,
@@ -118,6 +120,7 @@ def jacobian(
     return Jacobian(jacobian, fun, argnum=argnum, mode=mode, has_aux=has_aux)
 
 
+@hinted
 def jacrev(
     fun: Function, argnum: Argnum = 0, has_aux: bool = False, *, argnums: Argnum | None = None
 ) -> Function:
@@ -136,6 +139,7 @@ def jacrev(
     return Jacobian(jacrev, fun, argnum=argnum_of("jacrev", argnum, argnums), has_aux=has_aux)
 
 
+@hinted
 def jacfwd(
     fun: Function, argnum: Argnum = 0, has_aux: bool = False, *, argnums: Argnum | None = None
 ) -> Function:
@@ -397,6 +401,7 @@ def _block(columns: Tensor | None, out: Tensor, source: Tensor) -> Tensor:
 
 
 # -- hessian ---------------------------------------------------------------------------------------
+@hinted
 def hessian(
     fun: Function, argnum: Argnum = 0, has_aux: bool = False, *, argnums: Argnum | None = None
 ) -> Function:
@@ -439,6 +444,7 @@ def hessian(
     return Hessian(hessian, fun, argnum_of("hessian", argnum, argnums), has_aux)
 
 
+@hinted
 def hvp(fun: Function, argnum: Argnum = 0, *, argnums: Argnum | None = None) -> Function:
     """Return the function that multiplies the Hessian of `fun` with a vector from the right.
 
@@ -480,6 +486,7 @@ def hvp(fun: Function, argnum: Argnum = 0, *, argnums: Argnum | None = None) -> 
     return HessianProduct(hvp, fun, argnum_of("hvp", argnum, argnums))
 
 
+@hinted
 def vhp(fun: Function, argnum: Argnum = 0, *, argnums: Argnum | None = None) -> Function:
     """Return the function that multiplies the Hessian of `fun` with a vector from the left.
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from pullback.core.custom.pytree import Structure, flatten, map_leaves, unflatten
 from pullback.core.tensor.tensor import Tensor, box, in_class
+from pullback.hints import hinted
 from pullback.ops.functions.creation import zeros_like
 from pullback.transforms.api.arguments import Arguments, Function, all_arguments, name_of
 from pullback.transforms.api.recording import (
@@ -29,6 +30,7 @@ from pullback.transforms.wrapped import (
 __all__ = ["jvp", "linearize", "run_forward"]
 
 
+@hinted
 def jvp(
     fun: Function, primals: Sequence[Any], tangents: Any, has_aux: bool = False
 ) -> tuple[Any, ...]:
@@ -82,6 +84,7 @@ def jvp(
     return (value, tangent, result.auxiliary()) if has_aux else (value, tangent)
 
 
+@hinted
 def linearize(fun: Function, *primals: Any) -> tuple[Any, Any]:
     """Return the value of `fun` and its derivative as a linear function of directions.
 

@@ -23,6 +23,7 @@ from pullback.core.custom.pytree import (
 from pullback.core.function.namespace import TENSOR_XP
 from pullback.core.tensor.tensor import Tensor, box
 from pullback.errors import ArgumentError, ArgumentTypeError, ShapeError, TensorIndexError, compose
+from pullback.hints import hinted
 from pullback.ops.functions.creation import asarray
 from pullback.ops.functions.random import Drawn, replayed, watched
 from pullback.transforms.api.arguments import Function, Transformed, name_of, tensor_for
@@ -42,6 +43,7 @@ __all__ = ["for_rows", "vmap"]
 _RANDOMNESS = ("error", "same", "different")
 
 
+@hinted
 def vmap(
     fun: Function,
     in_axes: Any = 0,
