@@ -89,7 +89,12 @@ class AutogradError(Exception):
 
 
 class GraphError(AutogradError, RuntimeError):
-    """The graph or the engine was used in a way that has no correct result."""
+    """The graph or the engine was used in a way that has no correct result.
+
+    ``needs_scalar`` tells the error of a transform for a result that is no scalar.
+    """
+
+    needs_scalar = False
 
 
 class InplaceError(GraphError):
