@@ -61,8 +61,7 @@ def argnum_of(api: str, argnum: Argnum, argnums: Argnum | None) -> Argnum:
     """Return what `argnum`, or its synonym `argnums`, says."""
     for given in (argnum, argnums):
         if is_array(given) or isinstance(given, (Tensor, float)):
-            required, hint = "a position or a name required as argnum", f"write {api}(f)(x)"
-            raise ArgumentTypeError(compose(api, required, type(given).__name__, hint=hint))
+            raise _no_argnum(api, given, f"to differentiate at it, write {api}(f)(x)")
     if argnums is None:
         return argnum
     if argnum != 0:
@@ -192,6 +191,13 @@ def all_arguments(api: str, fun: Callable[..., Any], primals: Any) -> Arguments:
 
 
 # -- positions and names ---------------------------------------------------------------------------
+def _no_argnum(api: str, came: Any, hint: str | None = None) -> ArgumentTypeError:
+    shown = f"{type(came).__name__} {reprlib.repr(came)}"
+    return ArgumentTypeError(
+        compose(api, "argnum of positions or names required", shown, hint=hint)
+    )
+
+
 def _key_of(
     api: str, fun: Callable[..., Any], wanted: Any, args: Sequence[Any], kwargs: dict[str, Any]
 ) -> int | str:
@@ -199,8 +205,7 @@ def _key_of(
     if isinstance(wanted, str):
         return wanted if wanted in kwargs else _named(api, fun, wanted, args, kwargs)
     if not hasattr(wanted, "__index__") or isinstance(wanted, bool):
-        came = f"{type(wanted).__name__} {wanted!r}"
-        raise ArgumentTypeError(compose(api, "argnum of positions or names required", came))
+        raise _no_argnum(api, wanted)
     count = len(args)
     if not -count <= wanted < count:
         required = f"the positional argument that argnum={wanted} names required"
