@@ -53,8 +53,9 @@ def qr(x: Any, /, *, mode: str = "reduced") -> QRResult:
     """Return Q and R with x = Q R, Q of orthonormal columns, for a matrix or each in a stack.
 
     Rule: D. A. O. Roberts and L. R. Roberts, "QR and LQ decomposition matrix backpropagation
-    algorithms for square, wide, and deep matrices, real or complex" (2020). The first min(n, m)
-    columns of `x` must be linearly independent where a gradient is asked for.
+    algorithms for square, wide, and deep - real or complex - matrices and their software
+    implementation" (2020). The first min(n, m) columns of `x` must be linearly independent where a
+    gradient is asked for.
 
     Parameters
     ----------
@@ -155,7 +156,7 @@ def eigh(x: Any, /) -> EighResult:
 
     The eigenvalues ascend. One triangle of `x` is read; the gradient is that of (x + xᴴ) / 2, for
     losses that do not depend on the eigenvectors' phases. Rule: M. Giles, "An extended collection
-    of matrix derivative results" (2008).
+    of matrix derivative results for forward and reverse mode algorithmic differentiation" (2008).
 
     Raises
     ------
