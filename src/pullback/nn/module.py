@@ -91,6 +91,14 @@ class Module(Walked, Answering):
         tensor : Tensor or None
         persistent : bool
             Whether it is part of the state.
+
+        Examples
+        --------
+        >>> import pullback as pb
+        >>> module = pb.nn.Module()
+        >>> module.register_buffer("mean", pb.zeros(2))
+        >>> [*module.state_dict()], [*module.parameters()]
+        (['mean'], [])
         """
         if tensor is not None and not isinstance(tensor, Tensor):
             came = type(tensor).__name__
@@ -117,6 +125,13 @@ class Module(Walked, Answering):
         """Yield the dotted name and the module of this module and all within it, each once.
 
         What is held several times comes under each of its names if `remove_duplicate` is False.
+
+        Examples
+        --------
+        >>> import pullback as pb
+        >>> net = pb.nn.Sequential(pb.nn.Linear(2, 3), pb.nn.ReLU())
+        >>> [(name, type(module).__name__) for name, module in net.named_modules()]
+        [('', 'Sequential'), ('0', 'Linear'), ('1', 'ReLU')]
         """
         parts = walk(self, prefix, repeats=not remove_duplicate)
         return ((p.name, p.value) for p in parts if isinstance(p.value, Module))
@@ -151,6 +166,13 @@ class Module(Walked, Answering):
             Also those within its parts, not the module's own attributes alone.
         remove_duplicate : bool
             Leave out what came under another name.
+
+        Examples
+        --------
+        >>> import pullback as pb
+        >>> layer = pb.nn.Linear(2, 3)
+        >>> [name for name, _ in layer.named_parameters(prefix="first")]
+        ['first.weight', 'first.bias']
         """
         return self._tensors(("parameter",), prefix, recurse, remove_duplicate)
 
@@ -177,7 +199,15 @@ class Module(Walked, Answering):
 
     # -- what is done to all of them ----------------------------------------------------------
     def train(self, mode: bool = True) -> Self:
-        """Set whether this module and all within it act as in training, and return it."""
+        """Set whether this module and all within it act as in training, and return it.
+
+        Examples
+        --------
+        >>> import pullback as pb
+        >>> layer = pb.nn.Dropout(0.5).eval()
+        >>> layer.training, layer.train().training
+        (False, True)
+        """
         for module in self.modules():
             module.training = mode
         return self
@@ -187,13 +217,33 @@ class Module(Walked, Answering):
         return self.train(False)
 
     def apply(self, fn: Callable[[Module], Any]) -> Self:
-        """Call a function of each module, those within others first, and return this one."""
+        """Call a function of each module, those within others first, and return this one.
+
+        Examples
+        --------
+        >>> import pullback as pb
+        >>> def zero(module):
+        ...     if isinstance(module, pb.nn.Linear):
+        ...         pb.nn.init.zeros_(module.weight)
+        >>> net = pb.nn.Sequential(pb.nn.Linear(2, 3), pb.nn.ReLU()).apply(zero)
+        >>> net[0].weight.abs().sum().item()
+        0.0
+        """
         for module in reversed([*self.modules()]):
             fn(module)
         return self
 
     def requires_grad_(self, requires_grad: bool = True) -> Self:
-        """Freeze all parameters, or let all be trained, and return the module."""
+        """Freeze all parameters, or let all be trained, and return the module.
+
+        Examples
+        --------
+        >>> import pullback as pb
+        >>> net = pb.nn.Sequential(pb.nn.Linear(2, 3), pb.nn.Linear(3, 1))
+        >>> _ = net[0].requires_grad_(False)
+        >>> [p.requires_grad for p in net.parameters()]
+        [False, False, True, True]
+        """
         for parameter in self.parameters():
             parameter.requires_grad_(requires_grad)
         return self
@@ -208,6 +258,12 @@ class Module(Walked, Answering):
         """Convert all parameters and buffers as `Tensor.to` does, in place; return the module.
 
         A dtype is for those of floating point.
+
+        Examples
+        --------
+        >>> import pullback as pb
+        >>> pb.nn.Linear(2, 3).to(pb.float64).weight.dtype
+        pullback.float64
         """
         for part in walk(self):
             if _role(part) and part.value.dtype.is_inexact:

@@ -55,6 +55,25 @@ class Optimizer(Answering, ABC):
     ValueError
         There are no parameters, a parameter is not a leaf or is given twice, or an option has
         a wrong value.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> class SignDescent(pb.optim.Optimizer):
+    ...     def __init__(self, params, lr=0.1):
+    ...         super().__init__(params, {"lr": lr})
+    ...
+    ...     def _check(self, group):
+    ...         self._check_at_least_zero(group, "lr")
+    ...
+    ...     def _update(self, param, grad, group):
+    ...         param -= group["lr"] * grad.sign()
+    >>> w = pb.tensor([1.0, -2.0], requires_grad=True)
+    >>> optimizer = SignDescent([w])
+    >>> (w * w).sum().backward()
+    >>> optimizer.step()
+    >>> w
+    tensor([ 0.9000, -1.9000], requires_grad=True)
     """
 
     _kind = "Optimizer"
@@ -181,6 +200,16 @@ class Optimizer(Answering, ABC):
         dict
             ``"state"``, from a parameter's index to its state, and ``"param_groups"``. The
             tensors are not copies: a later step changes them.
+
+        Examples
+        --------
+        >>> import pullback as pb
+        >>> w = pb.tensor([1.0], requires_grad=True)
+        >>> optimizer = pb.optim.SGD([w], lr=0.1, momentum=0.9)
+        >>> (w * w).sum().backward()
+        >>> optimizer.step()
+        >>> optimizer.state_dict()["state"]
+        {0: {'momentum_buffer': tensor([2.])}}
         """
         number = {id(p): i for i, p in enumerate(self._all_parameters())}
         return {
@@ -205,6 +234,15 @@ class Optimizer(Answering, ABC):
         ValueError
             The groups differ from this optimizer's in number or in size, or a state's shapes from
             those of its parameter: all differences are listed, and nothing is loaded.
+
+        Examples
+        --------
+        >>> import pullback as pb
+        >>> w = pb.tensor([1.0], requires_grad=True)
+        >>> optimizer = pb.optim.SGD([w], lr=0.5)
+        >>> optimizer.load_state_dict(pb.optim.SGD([w], lr=0.1).state_dict())
+        >>> optimizer.param_groups[0]["lr"]
+        0.1
         """
         saved_groups = state_dict["param_groups"]
         sizes = [len(group["params"]) for group in self.param_groups]

@@ -78,6 +78,19 @@ class LRScheduler(_Schedule, ABC):
     ----------
     last_epoch : int
         The epoch whose rates are set.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> class InverseRoot(pb.optim.lr_scheduler.LRScheduler):
+    ...     def _rate(self, i, base, epoch):
+    ...         return base / (epoch + 1) ** 0.5
+    >>> optimizer = pb.optim.SGD([pb.zeros(1, requires_grad=True)], lr=1.0)
+    >>> scheduler = InverseRoot(optimizer)
+    >>> for _ in range(3):
+    ...     scheduler.step()
+    >>> scheduler.get_last_lr()
+    [0.5]
     """
 
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:

@@ -67,7 +67,18 @@ class Generator:
         return self
 
     def get_state(self) -> Any:
-        """Return the state, to be put back with `set_state`."""
+        """Return the state, to be put back with `set_state`.
+
+        Examples
+        --------
+        >>> import pullback as pb
+        >>> generator = pb.Generator(seed=0)
+        >>> state = generator.get_state()
+        >>> first = pb.rand(2, generator=generator)
+        >>> generator.set_state(state)
+        >>> bool((pb.rand(2, generator=generator) == first).all())
+        True
+        """
         return self._source.get_state()
 
     def set_state(self, state: Any) -> None:
