@@ -33,7 +33,7 @@ def typed(expression):
         "w": w,
         "b": b,
     }
-    return eval(re.sub(r"\btorch\.", "pb.", expression), known)
+    return eval(re.sub(r"\b(torch|jax)\.", "pb.", expression), known)
 
 
 def test_every_row_of_the_page_is_read():

@@ -6,13 +6,15 @@ By place: the module below ``pullback``, "" for its top, or "Tensor"; see `rows`
 
 from __future__ import annotations
 
+import importlib
 import re
 import sys
+from types import ModuleType
 
 from pullback.hints.rows import rows
 from pullback.hints.table import way_out
 
-__all__ = ["MODULES", "for_name", "of_object"]
+__all__ = ["MODULES", "for_name", "of_object", "space_of"]
 
 _SAVED = "pb.save(path, w=w) and pb.load(path), with pullback[save]; or np.savez(path, w=w.numpy())"
 _UPDATE = "SGD, Adam, AdamW, RMSprop, Adagrad and LBFGS are there"
@@ -82,7 +84,8 @@ make_diagonal: pb.diag_embed
 test_util: pb.check.gradcheck(f, args)
 numpy jnp: import numpy as np: NumPy's functions take tensors
 scipy: pb.interop.scipy, or pb.special
-lax scan fori_loop while_loop: pb.where, np.where and Python's own if, for and while
+lax: x.detach() for lax.stop_gradient; pb.where, np.where and Python's own if, for and while
+scan fori_loop while_loop: pb.where, np.where and Python's own if, for and while
 linear_transpose: pb.vjp(f, x)[1]
 remat: pb.checkpoint(f)
 tree tree_map tree_util tree_leaves tree_flatten tree_unflatten tree_structure: transforms take
@@ -311,7 +314,7 @@ def _of_r(owner: str, name: str) -> str:
     if way == way.format(""):
         return way
     module = way.removeprefix("pb.").removesuffix("{}").rstrip(".")
-    space = sys.modules[".".join(filter(None, ("pullback", module)))]
+    space = space_of(module)
     wanted = {_plain(short), f"{_plain(short)}lr"}  # classes there, such as StepLR for lr_step
     public = vars(space).get("__all__", dir(space))
     named = short if short in public else next((n for n in public if _plain(n) in wanted), "")
@@ -325,7 +328,7 @@ def _elsewhere(owner: str, name: str) -> str:
         plain = _plain(name).removeprefix("lazy").removesuffix("loss")
         wanted = {_plain(name), plain, re.sub(r"\dd$", "", plain)}
     for module in MODULES:
-        space = sys.modules[".".join(filter(None, ("pullback", module)))]
+        space = space_of(module)
         result = [n for n in vars(space).get("__all__", ()) if n == name or _plain(n) in wanted]
         if result:
             return f"it is {'.'.join(filter(None, ('pb', module, result[0])))}"
@@ -335,6 +338,11 @@ def _elsewhere(owner: str, name: str) -> str:
         is_class = isinstance(function, type)
         return "" if is_class else way_out(f"numpy.{name}") or f"it is NumPy's: np.{name}"
     return ""
+
+
+def space_of(module: str) -> ModuleType:
+    """Return the module of a name below pullback, "" for the top."""
+    return importlib.import_module(f"pullback.{module}".rstrip("."))
 
 
 def _plain(name: str) -> str:
