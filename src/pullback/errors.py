@@ -31,7 +31,6 @@ operation runs gets the name that the user called it by, and descriptions of the
 text leaves out.
 """
 
-import difflib
 import linecache
 import re
 import reprlib
@@ -327,6 +326,8 @@ def nearest(name: object, names: Iterable[object], cutoff: float = 0.6) -> str:
     >>> nearest("wieght", ["bias", "weight"]), nearest("x", ["bias"])
     ('weight', '')
     """
+    import difflib  # when it is needed: it takes as long to load as this module
+
     return next(iter(difflib.get_close_matches(str(name), map(str, names), 1, cutoff)), "")
 
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import inspect
-import sys
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from pullback.hints.names import MODULES
+from pullback.hints.names import MODULES, space_of
 
 __all__ = ["call_of", "option_of"]
 
@@ -65,7 +64,7 @@ def _public_name(function: Callable[..., Any]) -> str:
     """Return the name under which users reach a function, as they write it."""
     name, own = function.__name__, inspect.unwrap(function)
     for module in MODULES:
-        public = getattr(sys.modules[".".join(filter(None, ("pullback", module)))], name, None)
+        public = vars(space_of(module)).get(name)
         if callable(public) and inspect.unwrap(public) is own:
             return ".".join(filter(None, ("pb", module, name)))
     return name
