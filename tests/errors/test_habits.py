@@ -91,6 +91,7 @@ def test_no_name_of_the_tables_is_there():
         "Module": pb.nn.Linear(2, 3),
         "Optimizer": adam,
         "Schedule": pb.optim.lr_scheduler.StepLR(adam, 1),
+        "Generator": pb.Generator(),
         "Operation": pb.autograd_function(lambda ctx, x: x),
     }
     for place, text in NAMES.items():

@@ -150,3 +150,42 @@ def test_the_conjugate_of_the_gradient_of_the_real_part_is_a_holomorphic_derivat
     z = 1.0 + 2.0j
     gradient = pb.grad(lambda z: (z**3).real)(z)
     assert np.isclose(np.conj(gradient), 3 * z**2)
+
+
+@pytest.mark.parametrize(
+    ("call", "way"),
+    [
+        (lambda: pb.nn.Conv2d(1, 2), "pb.nn.Conv2d(in_channels, out_channels, kernel_size, "),
+        (lambda: pb.nn.LSTM(2, 3, hidden=4), "pb.nn.LSTM(input_size, hidden_size, num_layers=1"),
+        (lambda: pb.nn.Linear(2, 3, activation="relu"), "pb.nn.Linear(in_features, out_features"),
+        (lambda: pb.data.batches(np.ones(4), batch_size=2), "size"),
+        (lambda: pb.data.batches(np.ones(4), size=2, shuffle=True), "seed=0, or another number"),
+    ],
+)
+def test_a_layer_or_batches_made_with_wrong_arguments_shows_how(call, way):
+    with pytest.raises(TypeError) as caught:
+        call()
+    assert caught.value.__notes__[0].startswith(f"hint: {way}")
+
+
+W = pb.ones(2, requires_grad=True)
+OBJECTS = {
+    "pb.nn.Linear(1, 1).normal_()": "a parameter's, such as module.weight",
+    "pb.optim.SGD([W], lr=0.1).lr": 'optimizer.param_groups[0]["lr"]',
+    "pb.optim.SGD([W], lr=0.1).minimize(W)": "loss.backward(), then optimizer.step()",
+    "pb.Generator().initial_seed()": "manual_seed(n)",
+    "pb.data.DataLoader": "pb.data.batches(x, y, size=32, seed=0)",
+    "W.block_until_ready()": "leave it out: results are there when a function returns",
+    "pb.optim.SGD([W], lr=0.1).step(3)": "step takes a function that computes the loss, got int",
+    "pb.optim.lr_scheduler.StepLR([W], 1)": "StepLR: an Optimizer required, got list",
+    "pb.optim.lr_scheduler.LambdaLR(pb.optim.SGD([W], lr=0.1), 0.5)": "one function, or one for",
+    "pb.nn.utils.clip_grad_norm_(pb.nn.Linear(1, 1), 1.0)": "write model.parameters()",
+    "setattr(W, 'data', np.ones(2))": "wrap it with pullback.asarray",
+}
+
+
+@pytest.mark.parametrize("expression", OBJECTS)
+def test_what_an_object_has_not_is_answered_with_the_way(expression):
+    with pytest.raises((AttributeError, TypeError)) as caught:
+        eval(expression, {"pb": pb, "np": np, "W": W})
+    assert OBJECTS[expression] in str(caught.value)

@@ -74,7 +74,8 @@ def hinted(function: F) -> F:
         try:
             return function(*args, **settings)
         except TypeError as error:
-            explain_call(error, function, settings)
+            called = type(args[0]) if function.__name__ == "__init__" else function
+            explain_call(error, called, settings)
             raise
 
     return cast(F, call)

@@ -32,6 +32,13 @@ _OPTIONS = {
     **dict.fromkeys(
         ("axis_name", "spmd_axis_name"), "axes have no names: sum over the axis outside of vmap"
     ),
+    "batch_size": "size",
+    "shuffle": "seed=0, or another number",
+    **dict.fromkeys(
+        ("num_workers", "pin_memory", "collate_fn"), "leave it out: batches are slices"
+    ),
+    "map_location": "leave it out: what is filled stays where it is; x.to(device) moves a tensor",
+    "weights_only": "leave it out: files hold no code",
     "axis_size": "leave it out: the arguments that are mapped have it",
     **dict.fromkeys(("wrt", "argnames"), "argnum takes positions and names of arguments"),
     **dict.fromkeys(

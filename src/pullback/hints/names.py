@@ -1,7 +1,7 @@
 """Names of other libraries that are not here, and what does their work.
 
 By place: the module below ``pullback``, "" for its top, or "Tensor"; see `rows`. "Module",
-"Optimizer", "Schedule" and "Operation" are objects of these kinds.
+"Optimizer", "Schedule", "Generator" and "Operation" are objects of these kinds.
 """
 
 from __future__ import annotations
@@ -96,6 +96,9 @@ with_detect_anomaly: with pb.detect_anomaly():
 as_array as_numeric: x.detach().numpy()
 dataloader dataset DataLoader: {_BATCHES}
 """,
+    "data": f"""
+DataLoader TensorDataset Dataset IterableDataset random_split Subset: {_BATCHES} of arrays
+""",
     "nn": """
 initializers: pb.nn.init
 modules: its classes are here: pb.nn.Linear
@@ -163,6 +166,8 @@ print_lr: print(scheduler.get_last_lr())
 """,
     "Optimizer": """
 register_step_pre_hook register_step_post_hook: a subclass whose step does it
+lr params betas momentum weight_decay: optimizer.param_groups[0]["lr"], and so on
+minimize: loss.backward(), then optimizer.step()
 """,
     "Module": """
 _modules: dict(module.named_children())
@@ -183,8 +188,13 @@ register_full_backward_hook register_backward_hook register_full_backward_pre_ho
 share_memory: memory is the array library's
 compile: modules run as they are; nothing is compiled
 device: next(module.parameters()).device
+shape ndim numel normal_ uniform_ fill_ copy_ clone detach: a parameter's, such as
+    module.weight
 dtype: next(module.parameters()).dtype
 get_extra_state set_extra_state: pb.save(path, model=model, more=values) keeps what else there is
+""",
+    "Generator": """
+seed initial_seed: manual_seed(n)
 """,
     "Operation": """
 defvjp defvjps def_vjp defgrad vjp: @op.backward decorates the rule, which returns gradients by name
@@ -273,7 +283,7 @@ _OF_R = {
 # The modules whose public names are looked through.
 MODULES = (
     *("", "nn.functional", "nn", "linalg", "special", "fft", "autograd", "optim", "implicit"),
-    *("optimize", "nn.init", "nn.utils", "optim.lr_scheduler"),
+    *("optimize", "nn.init", "nn.utils", "optim.lr_scheduler", "check", "data"),
 )
 # Of any other name at a place.
 _OTHERS = {

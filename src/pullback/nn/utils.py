@@ -7,7 +7,7 @@ from typing import Any, Never
 
 from pullback.core.graph.modes import no_grad
 from pullback.core.tensor.tensor import Tensor
-from pullback.errors import GradientError
+from pullback.errors import ArgumentTypeError, GradientError, compose
 from pullback.hints import absent, hinted
 from pullback.ops.functions.creation import tensor
 from pullback.ops.functions.joining import stack
@@ -24,6 +24,11 @@ def __getattr__(name: str) -> Never:
 
 def _gradients(parameters: Any) -> list[Tensor]:
     tensors: Iterable[Any] = [parameters] if isinstance(parameters, Tensor) else parameters
+    if not isinstance(tensors, Iterable):
+        came, hint = type(tensors).__name__, "write model.parameters()"
+        raise ArgumentTypeError(
+            compose("clip_grad", "tensors with gradients required", came, hint=hint)
+        )
     return [p.grad for p in tensors if p.grad is not None]
 
 

@@ -163,6 +163,12 @@ class Optimizer(Answering, ABC):
         """
         loss = None
         if closure is not None:
+            if not callable(closure):
+                required, came = (
+                    "step takes a function that computes the loss",
+                    type(closure).__name__,
+                )
+                raise self._type_error(required, came)
             loss = enable_grad(closure)()
         self._update_all()
         return loss

@@ -13,7 +13,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Never, Self
 
-from pullback.errors import ArgumentError, compose
+from pullback.errors import ArgumentError, ArgumentTypeError, compose
 from pullback.hints import Answering, absent
 from pullback.optim._base import Optimizer, refuse_unknown
 from pullback.public_names import listed as _listed
@@ -39,6 +39,10 @@ class _Schedule(Answering):
     def __new__(cls, *args: Any, **options: Any) -> Self:
         """Look at the options' names, before Python refuses one without a hint."""
         refuse_unknown(cls, options)
+        for optimizer in args[:1] or [v for k, v in options.items() if k == "optimizer"]:
+            if not isinstance(optimizer, Optimizer):
+                came = type(optimizer).__name__
+                raise ArgumentTypeError(compose(cls.__name__, "an Optimizer required", came))
         return super().__new__(cls)
 
     def get_last_lr(self) -> list[float]:
@@ -238,9 +242,11 @@ class LambdaLR(LRScheduler):
         last_epoch: int = -1,
     ) -> None:
         groups = len(optimizer.param_groups)
+        required = f"one function, or one for each of {groups} groups, required"
+        if not callable(lr_lambda) and not isinstance(lr_lambda, Sequence):
+            raise ArgumentTypeError(compose("LambdaLR", required, type(lr_lambda).__name__))
         self.lr_lambdas = [lr_lambda] * groups if callable(lr_lambda) else list(lr_lambda)
         if len(self.lr_lambdas) != groups:
-            required = f"one function, or one for each of {groups} groups, required"
             raise ArgumentError(compose("LambdaLR", required, str(len(self.lr_lambdas))))
         super().__init__(optimizer, last_epoch)
 

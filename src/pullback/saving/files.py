@@ -20,6 +20,7 @@ from pullback.core.graph.modes import no_grad
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, ArgumentTypeError, compose, nearest
 from pullback.extras import optional
+from pullback.hints import option_of
 from pullback.ops.functions.creation import asarray
 from pullback.saving.encoding import Encoder, decode, set_state, state_of
 
@@ -182,6 +183,7 @@ def _fill_all(objects: dict[str, Any], values: dict[str, Any]) -> None:
         if name not in values:
             near = nearest(name, values.keys() - objects.keys())
             meant = f", {near!r} meant?" if near else ""
+            meant = f"; {way}" if (way := option_of(name)) else meant
             differences.append(f"{name}: missing; the file has {', '.join(values)}{meant}")
             continue
         content = copy.deepcopy(_content(target))

@@ -305,7 +305,10 @@ class Tensor(Methods):
     @data.setter
     def data(self, value: Tensor) -> None:
         if not isinstance(value, Tensor):
-            raise ArgumentTypeError(f"data: must be a Tensor, got {type(value).__name__}")
+            raise ArgumentTypeError(
+                f"data: must be a Tensor, got {type(value).__name__}.\n"
+                "hint: wrap it with pullback.asarray."
+            )
         if self.requires_grad and not value.dtype.is_inexact:
             raise DTypeError(
                 "data: only Tensors of floating point and complex dtype can require gradients, "

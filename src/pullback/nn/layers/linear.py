@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from pullback.core.tensor.tensor import Tensor
+from pullback.hints import hinted
 from pullback.nn import (
     functional as F,  # noqa: N812
     init,
@@ -56,6 +57,7 @@ class Linear(Module):
     (5, 3)
     """
 
+    @hinted
     def __init__(
         self,
         in_features: int,
@@ -99,6 +101,7 @@ class Bilinear(Module):
     (5, 4)
     """
 
+    @hinted
     def __init__(
         self,
         in1_features: int,
@@ -145,6 +148,7 @@ class Embedding(Module):
     (2, 3)
     """
 
+    @hinted
     def __init__(
         self,
         num_embeddings: int,
@@ -193,6 +197,7 @@ class PReLU(Module):
     [-0.5, 2.0]
     """
 
+    @hinted
     def __init__(
         self, num_parameters: int = 1, init: float = 0.25, device: Any = None, dtype: Any = None
     ) -> None:
