@@ -158,7 +158,7 @@ def test_the_conjugate_of_the_gradient_of_the_real_part_is_a_holomorphic_derivat
         (lambda: pb.nn.Conv2d(1, 2), "pb.nn.Conv2d(in_channels, out_channels, kernel_size, "),
         (lambda: pb.nn.LSTM(2, 3, hidden=4), "pb.nn.LSTM(input_size, hidden_size, num_layers=1"),
         (lambda: pb.nn.Linear(2, 3, activation="relu"), "pb.nn.Linear(in_features, out_features"),
-        (lambda: pb.data.batches(np.ones(4), batch_size=2), "size"),
+        (lambda: pb.data.batches(np.ones(4), batch_size=2), "size=32"),
         (lambda: pb.data.batches(np.ones(4), size=2, shuffle=True), "seed=0, or another number"),
     ],
 )

@@ -22,7 +22,7 @@ _OPTIONS = {
     "verbose": "print(scheduler.get_last_lr())",
     **dict.fromkeys(("size_average", "reduce"), "reduction='mean', 'sum' or 'none'"),
     "only_inputs": "leave it out: the inputs alone get a gradient",
-    "grad_variables": "grad_tensors",
+    "grad_variables": "grad_tensors takes them",
     "create_graph": "leave it out: the gradient of a gradient is pb.grad(pb.grad(f))",
     **dict.fromkeys(
         ("vectorize", "strategy", "reduce_axes"), "leave it out: there is one way to compute"
@@ -32,7 +32,7 @@ _OPTIONS = {
     **dict.fromkeys(
         ("axis_name", "spmd_axis_name"), "axes have no names: sum over the axis outside of vmap"
     ),
-    "batch_size": "size",
+    "batch_size": "size=32",
     "shuffle": "seed=0, or another number",
     **dict.fromkeys(
         ("num_workers", "pin_memory", "collate_fn"), "leave it out: batches are slices"

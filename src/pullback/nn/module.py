@@ -355,11 +355,10 @@ class Module(Walked, Answering):
         """
         api = f"{type(self).__name__}.load_state_dict"
         if not isinstance(state_dict, Mapping):
-            hint = "pb.load(path, model=model) reads a file" * isinstance(
-                state_dict, (str, PathLike)
-            )
+            is_path = isinstance(state_dict, (str, PathLike))
+            hint = "pb.load(path, model=model) reads a file" if is_path else None
             required, kind = "a dict of names and tensors required", type(state_dict).__name__
-            raise ArgumentTypeError(compose(api, required, kind, hint=hint or None))
+            raise ArgumentTypeError(compose(api, required, kind, hint=hint))
         own = self._state()
         came = {name: asarray(value) for name, value in state_dict.items()}
         missing = [name for name in own if name not in came]

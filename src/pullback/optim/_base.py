@@ -164,11 +164,8 @@ class Optimizer(Answering, ABC):
         loss = None
         if closure is not None:
             if not callable(closure):
-                required, came = (
-                    "step takes a function that computes the loss",
-                    type(closure).__name__,
-                )
-                raise self._type_error(required, came)
+                required = "step takes a function that computes the loss"
+                raise self._type_error(required, type(closure).__name__)
             loss = enable_grad(closure)()
         self._update_all()
         return loss
