@@ -176,6 +176,7 @@ OBJECTS = {
     "pb.Generator().initial_seed()": "manual_seed(n)",
     "pb.data.DataLoader": "pb.data.batches(x, y, size=32, seed=0)",
     "W.block_until_ready()": "leave it out: results are there when a function returns",
+    "pb.max(pb.ones(2, 2), dim=1).values": "x.max(dim=1) has both",
     "pb.optim.SGD([W], lr=0.1).step(3)": "step takes a function that computes the loss, got int",
     "pb.optim.lr_scheduler.StepLR([W], 1)": "StepLR: an Optimizer required, got list",
     "pb.optim.lr_scheduler.LambdaLR(pb.optim.SGD([W], lr=0.1), 0.5)": "one function, or one for",

@@ -328,3 +328,24 @@ def test_containers_of_modules_say_how_they_are_called():
         pb.nn.Sequential([pb.nn.ReLU()])
     with pytest.raises(ArgumentTypeError, match=r"(?s)got ReLU\n.*write ModuleList\(\[\.\.\.\]\)"):
         pb.nn.ModuleList(pb.nn.ReLU())
+
+
+def test_module_list_takes_modules_in_and_out_at_an_index():
+    a, b, c = (pb.nn.Linear(n, 1) for n in (1, 2, 3))
+    modules = pb.nn.ModuleList([a, c])
+    modules.insert(1, b)
+    assert [*modules] == [a, b, c]
+    assert modules.pop() is c
+    del modules[0]
+    assert [*modules.state_dict()] == ["0.weight", "0.bias"]
+    assert modules[0] is b
+
+
+def test_embedding_from_pretrained_shares_the_memory_and_is_frozen():
+    vectors = np.eye(2, dtype=np.float32)
+    table = pb.nn.Embedding.from_pretrained(vectors)
+    vectors[1] = 5.0
+    assert table(pb.tensor([1])).tolist() == [[5.0, 5.0]]
+    assert [*table.state_dict()] == ["weight"]
+    assert not table.weight.requires_grad
+    assert pb.nn.Embedding.from_pretrained(vectors, freeze=False).weight.requires_grad

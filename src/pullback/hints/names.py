@@ -235,6 +235,7 @@ set_ resize_ share_memory_ pin_memory: memory is the array library's
 fill: x.fill_(value)
 block_until_ready: leave it out: results are there when a function returns
 devices: x.device
+values indices: x.max(dim=1) has both, and so have x.min, sort and topk; pb.max the values alone
 record_stream: leave it out: memory is the array library's
 apply_ map_ map2_: operations of all elements, or x.copy_(pb.stack([f(v) for v in x]))
 new: x.new_tensor(data)

@@ -74,6 +74,27 @@ class ModuleList(_Numbered):
     def __init__(self, modules: Iterable[Any] = ()) -> None:
         self.extend(modules)
 
+    def insert(self, index: int, module: Any) -> None:
+        """Add a module before the one at an index."""
+        held = self._held()
+        held.insert(index, module)
+        self._hold(held)
+
+    def pop(self, index: int = -1) -> Any:
+        """Take a module out, the last by default, and return it."""
+        held = self._held()
+        module = held.pop(index)
+        self._hold(held)
+        return module
+
+    def __delitem__(self, index: int) -> None:
+        self.pop(index)
+
+    def _hold(self, modules: list[Any]) -> None:
+        for number in range(len(self)):
+            delattr(self, str(number))
+        self.extend(modules)
+
 
 class Sequential(_Numbered):
     """Modules, or any functions of one argument, called one after the other.

@@ -14,10 +14,10 @@ __all__ = ["ABSENT"]
 
 _NAMES = """
     apply_ argpartition as_strided astype at bfloat16 block_until_ready choose compress
-    conjugate copy data_ptr devices dump dumps fill flags flat is_sparse layout lstsq lu
+    conjugate copy data_ptr devices dump dumps fill flags flat indices is_sparse layout lstsq lu
     lu_solve map2_ map_ new partition pin_memory record_stream resize_ searchsorted set_
     share_memory_ solve storage storage_offset stride strides to_dense to_sparse tobytes tofile
-    untyped_storage
+    untyped_storage values
 """
 ABSENT = _NAMES.split()
 
