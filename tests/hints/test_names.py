@@ -190,3 +190,9 @@ def test_what_an_object_has_not_is_answered_with_the_way(expression):
     with pytest.raises((AttributeError, TypeError)) as caught:
         eval(expression, {"pb": pb, "np": np, "W": W})
     assert OBJECTS[expression] in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["view", "repeat", "sum", "scatter_", "cuda", "backward"])
+def test_an_error_of_pythons_own_names_a_method_as_one_of_tensor(name):
+    with pytest.raises(TypeError, match=rf"Tensor\.{name}\(\) got an unexpected keyword"):
+        getattr(W, name)(unknown=1)

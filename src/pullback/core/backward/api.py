@@ -530,3 +530,4 @@ def increment_version(tensor: Tensors) -> None:
 
 ENGINE.grad = grad
 Tensor.backward = tensor_backward  # type: ignore[method-assign]
+tensor_backward.__qualname__ = "Tensor.backward"
