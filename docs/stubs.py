@@ -176,7 +176,7 @@ def declared(name):
         return ["__version__: str"]
     if name == "_LATER":
         return [
-            f"from pullback{'' if each == module else f'.{module}'} import {each} as {each}"
+            f"from {f'pullback.{module}'.removesuffix(f'.{each}')} import {each} as {each}"
             for each, module in pullback._LATER.items()
         ]
     return [] if name.startswith("_") else [f"{name}: DType"]

@@ -108,12 +108,18 @@ WRONG = {
     "ctx.save_for_bakward(x)": _ABSENT,
     "ctx.need_input_grad": _ABSENT,
     "ctx.saved_tensor": _ABSENT,
-    "pb.nn.ReLU(inplace=True)": _NAME,
+    "pb.nn.ReLU(inplce=True)": _NAME,
     "pb.nn.Dropout(p='half')": _TYPE,
     "pb.mul(x, x, x)": 'Too many positional arguments for "mul"',
 }
 RIGHT = [
-    *("scaled(x)", "scaled(x, 3.0)", "scaled(x=x, scale=3)", "scaled(scale=3.0, x=x)"),
+    *(
+        "pb.nn.ReLU(inplace=True)",
+        "scaled(x)",
+        "scaled(x, 3.0)",
+        "scaled(x=x, scale=3)",
+        "scaled(scale=3.0, x=x)",
+    ),
     *("both(x)", "both(x=x)", "bare(x)", "bare(x, n=3)", "bare(x=x, n=3)", "bare(2.0, 3)"),
     *("Exp.apply(x)", "Exp.apply(x, 2.0)", "Exp.apply(x, scale=2.0)", "Exp.apply(x=x)"),
     *("Bare.apply(x)", "Bare.apply(x, n=3)", "Split.apply(x)", "Split.apply(x, n=3)"),

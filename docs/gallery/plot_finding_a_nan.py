@@ -109,9 +109,11 @@ print("line:     ", anomaly.line.splitlines()[1].strip())
 # The rule, mended
 # ----------------
 #
-# Any vector no longer than one is a subgradient of the distance where it is zero (S. Boyd and L.
-# Vandenberghe, *Subgradients*, lecture notes). Zero is the one that leaves both points where they
-# are. ``where`` has to choose the divisor: chosen after the division, NaN times zero stays NaN.
+# Any vector no longer than one is a subgradient of the distance where it is zero: its product with
+# a difference is at most the length of that (for subgradients see S. Boyd, J. Duchi, M. Pilanci and
+# L. Vandenberghe, *Subgradients*, lecture notes, 2022). Zero is the one that leaves both points
+# where they are. ``where`` has to choose the divisor: chosen after the division, NaN times zero
+# stays NaN.
 
 
 @distance.backward

@@ -11,9 +11,9 @@ is its derivative, and needs no record of the iterations.
 # The operation
 # -------------
 #
-# The mean moment in a field, over the temperature, is Langevin's function ``coth(x) - 1 / x``. As
-# it stands it is 0 / 0 at x = 0, and loses all digits near it. There the series ``x / 3 - x³ / 45 +
-# ...`` takes its place (for instance C. Kittel, *Introduction to Solid State Physics*). Its
+# The mean moment in a field, over the temperature, is Langevin's function ``coth(x) - 1 / x``
+# (P. Langevin, *Magnétisme et théorie des électrons*, 1905). As it stands it is 0 / 0 at x = 0, and
+# loses all digits near it. There the series ``x / 3 - x³ / 45 + ...`` takes its place. Its
 # derivative ``1 / x² - 1 / sinh(x)²`` needs one as well. ``where`` selects the *input* of the
 # closed form: to select the result alone would leave NaN in the gradient.
 

@@ -11,10 +11,10 @@ orbit is integrated, and the miss is differentiated with respect to the velocity
 # The operation
 # -------------
 #
-# The acceleration of gravity at the position r is ``-m r / |r|³``. Its Jacobian,
-# ``-m (I / |r|³ - 3 r r.T / |r|⁵)``, is the tidal tensor of a point mass (C. D. Murray and
-# S. F. Dermott, *Solar System Dynamics*, 1999). It is symmetric, so backward applies it to the
-# gradient. In astronomical units and years the Sun has m = 4 pi².
+# The acceleration of gravity at the position r is ``-m r / |r|³`` (C. D. Murray and S. F. Dermott,
+# *Solar System Dynamics*, 1999, chapter 2 on the two-body problem). Its Jacobian,
+# ``-m (I / |r|³ - 3 r r.T / |r|⁵)``, is symmetric, so backward applies it to the gradient. In
+# astronomical units and years the Sun has m = 4 pi².
 
 import math
 

@@ -13,10 +13,11 @@ steps?
 # -------------
 #
 # With ``s = 1 / distance²``, a pair of atoms has the energy ``4 (s⁶ - s³)`` (J. E. Jones, *On the
-# determination of molecular fields*, 1924). Its force is along the line between the two, so the
-# gradient of a position is a sum over the other atoms of ``-8 (6 s⁷ - 3 s⁴)`` times the difference
-# of the positions. The identity that is added sets s = 1 for an atom and itself, where the energy
-# is zero and so is the difference.
+# determination of molecular fields, II*, 1924; the powers are those that he took in 1931, as
+# J. E. Lennard-Jones). Its force is along the line between the two, so the gradient of a position
+# is a sum over the other atoms of ``-8 (6 s⁷ - 3 s⁴)`` times the difference of the positions. The
+# identity that is added sets s = 1 for an atom and itself, where the energy is zero and so is the
+# difference.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -55,7 +56,8 @@ print(report)
 # The rule is written with operations on tensors, so it has derivatives itself: products of the
 # Hessian and a vector, and the whole Hessian, are computed from it. All methods begin at the same
 # disturbed arrangement, two atoms above and below a ring of five. The global minimum of seven atoms
-# is known: -16.505384 (M. R. Hoare and P. Pal, *Physical cluster mechanics*, 1971).
+# is known: -16.505384 (D. J. Wales and J. P. K. Doye, *Global optimization by basin-hopping and the
+# lowest energy structures of Lennard-Jones clusters containing up to 110 atoms*, 1997).
 
 rng = np.random.default_rng(2)
 ring = 2 * np.pi * np.arange(5) / 5

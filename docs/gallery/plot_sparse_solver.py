@@ -16,7 +16,7 @@ cell. Which cells does the sensor hear of? One backward pass says so for all of 
 # respect to ``c``, let ``w`` solve the system with the transposed matrix, ``A.T w = g``. Then the
 # gradient of ``s`` is ``w``, and that of the value in row i and column j is ``-w[i] c[j]`` (M. B.
 # Giles, *Collected matrix derivative results for forward and reverse mode algorithmic
-# differentiation*, 2008: the inverse times a matrix). ``w`` is the adjoint state. It costs one more
+# differentiation*, 2008). ``w`` is the adjoint state. It costs one more
 # solve with the factors that forward has computed.
 
 import matplotlib.pyplot as plt

@@ -156,9 +156,7 @@ from pullback.transforms.api.saved_tensors import save_as, save_on_cpu
 from pullback.transforms.api.vmap import vmap
 
 # the modules
-from pullback import (autograd, check, cuda, errors, fft, implicit, interop, linalg, nn, optim,
-    optimize, special)
-from pullback.transforms.api import surrogate
+from pullback import autograd, check, cuda, errors, fft, interop, linalg, nn, special
 
 __version__ = "0.1.0"
 
@@ -167,12 +165,11 @@ complex64, complex128 = _DTYPES["complex64"], _DTYPES["complex128"]
 int8, int16, int32, int64 = (_DTYPES[f"int{n}"] for n in (8, 16, 32, 64))
 uint8, uint16, uint32, uint64 = (_DTYPES[f"uint{n}"] for n in (8, 16, 32, 64))
 bool = _DTYPES["bool"]
-_MODULES = {autograd, check, cuda, errors, fft, implicit, interop, linalg, nn, optim, optimize,
-    special, surrogate}
+_MODULES = {autograd, check, cuda, errors, fft, interop, linalg, nn, special}
 # Loaded at first use.
-_LATER = {"compat": "compat", "data": "data", "inspect": "inspect",
-    "load": "saving", "plot": "plot", "save": "saving", "show_versions": "versions",
-    "saving": "saving"}
+_LATER = {"compat": "compat", "data": "data", "implicit": "implicit", "inspect": "inspect",
+    "load": "saving", "optim": "optim", "optimize": "optimize", "plot": "plot", "save": "saving",
+    "saving": "saving", "show_versions": "versions", "surrogate": "transforms.api.surrogate"}
 _DUNDERS = {"__array_api_version__", "__array_namespace_info__", "__version__"}
 __all__ = sorted(_DUNDERS.union(_LATER, (
     name for name, value in globals().items()

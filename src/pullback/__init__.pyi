@@ -482,14 +482,10 @@ from pullback import check as check
 from pullback import cuda as cuda
 from pullback import errors as errors
 from pullback import fft as fft
-from pullback import implicit as implicit
 from pullback import interop as interop
 from pullback import linalg as linalg
 from pullback import nn as nn
-from pullback import optim as optim
-from pullback import optimize as optimize
 from pullback import special as special
-from pullback.transforms.api import surrogate as surrogate
 __version__: str
 float16: DType
 float32: DType
@@ -507,9 +503,13 @@ uint64: DType
 bool: DType
 from pullback import compat as compat
 from pullback import data as data
+from pullback import implicit as implicit
 from pullback import inspect as inspect
 from pullback.saving import load as load
+from pullback import optim as optim
+from pullback import optimize as optimize
 from pullback import plot as plot
 from pullback.saving import save as save
-from pullback.versions import show_versions as show_versions
 from pullback import saving as saving
+from pullback.versions import show_versions as show_versions
+from pullback.transforms.api import surrogate as surrogate

@@ -31,7 +31,6 @@ operation runs gets the name that the user called it by, and descriptions of the
 text leaves out.
 """
 
-import difflib
 import linecache
 import re
 import reprlib
@@ -89,7 +88,12 @@ class AutogradError(Exception):
 
 
 class GraphError(AutogradError, RuntimeError):
-    """The graph or the engine was used in a way that has no correct result."""
+    """The graph or the engine was used in a way that has no correct result.
+
+    ``needs_scalar`` tells the error of a transform for a result that is no scalar.
+    """
+
+    needs_scalar = False
 
 
 class InplaceError(GraphError):
@@ -322,6 +326,8 @@ def nearest(name: object, names: Iterable[object], cutoff: float = 0.6) -> str:
     >>> nearest("wieght", ["bias", "weight"]), nearest("x", ["bias"])
     ('weight', '')
     """
+    import difflib  # when it is needed: it takes as long to load as this module
+
     return next(iter(difflib.get_close_matches(str(name), map(str, names), 1, cutoff)), "")
 
 

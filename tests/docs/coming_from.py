@@ -4,7 +4,9 @@ A row is found by its left cell. A program binds `result`; `$0`, `$1` in it are 
 in its own cell as they stand, and a piece that is not run so has all its names in the program.
 """
 
+import importlib
 import re
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -53,6 +55,13 @@ def assert_same(result, wanted):
         assert result == wanted
     else:
         np.testing.assert_allclose(result, wanted, rtol=2e-6, atol=1e-7)  # JAX's are float32
+
+
+def hips_names(autograd):
+    """The names that programs use of HIPS autograd, or of what stands for it."""
+    extend = importlib.import_module(f"{autograd.__name__}.extend")
+    names = {"np": autograd.numpy, "grad": autograd.grad, "numpy": np, "warnings": warnings}
+    return {**names, "primitive": extend.primitive, "defvjp": extend.defvjp}
 
 
 def on_both(package, program, wanted):

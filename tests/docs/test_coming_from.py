@@ -1,18 +1,16 @@
 """The tables of the pages "Coming from": a program for each row, and what our side gives."""
 
-import re
-
 import numpy as np
 import pytest
 from tests.docs._rows_finite_differences import FINITE_DIFFERENCES
-from tests.docs._rows_hips_autograd import CONVENTIONS, HIPS_AUTOGRAD
+from tests.docs._rows_hips_autograd import CONVENTIONS, HIPS_AUTOGRAD, OWN_OPERATION
 from tests.docs._rows_jax import JAX
 from tests.docs._rows_pytorch import PYTORCH
 from tests.docs._rows_r_torch import R_TORCH
-from tests.docs.coming_from import CODE, A, X, assert_same, cubes, rows, run, square
+from tests.docs.coming_from import A, X, assert_same, cubes, hips_names, rows, run, square
 
 import pullback as pb
-from pullback.compat.autograd import grad
+from pullback.compat import autograd
 
 PAGES = {"from-jax.md": JAX, "from-pytorch.md": PYTORCH}
 ROWS = [(page, *row) for page in PAGES for row in rows(page)]
@@ -54,20 +52,30 @@ def test_the_row_of_coming_from_r_torch_runs_on_pb(theirs, ours):
     assert_same(run(program, ours, pb=pb, np=np, **names), wanted)
 
 
-def test_every_import_of_compat_autograd_has_its_program():
-    lefts = [left.strip("`") for left, *_ in rows("compat.md") if re.match("`(import|from) ", left)]
-    assert sorted(lefts) == sorted(HIPS_AUTOGRAD)
+def test_every_row_of_compat_autograd_has_its_program():
+    imports = [f"`{statement}`" for statement in HIPS_AUTOGRAD]
+    lefts = [left for left, *_ in rows("compat.md")]
+    assert sorted(lefts) == sorted([*imports, *CONVENTIONS, *OWN_OPERATION])
 
 
 @pytest.mark.parametrize("statement", HIPS_AUTOGRAD)
 def test_the_import_of_compat_autograd_runs(statement):
     expression, wanted = HIPS_AUTOGRAD[statement]
-    names = {"numpy": np, "grad": grad}
+    names = {"numpy": np, "grad": autograd.grad}
     assert_same(run(f"$0\nresult = {expression}", f"`{statement}`", **names), wanted)
 
 
 @pytest.mark.parametrize("left", CONVENTIONS)
 def test_the_conventions_of_compat_autograd_and_of_pb_are_those_of_the_page(left):
-    cells = next(row for row in rows("compat.md") if row[0] == left)[1:]
-    stated = [eval(CODE.findall(cell)[0]) for cell in cells]
-    assert [CONVENTIONS[left](each) for each in (grad, pb.grad)] == stated
+    compat, own = next(row for row in rows("compat.md") if row[0] == left)[1:]
+    program, wanted, program_of_pb, wanted_of_pb = CONVENTIONS[left]
+    assert_same(run(program, f"{left} {compat}", **hips_names(autograd)), wanted)
+    assert_same(run(program_of_pb, own, pb=pb, numpy=np), wanted_of_pb)
+
+
+@pytest.mark.parametrize("left", OWN_OPERATION)
+def test_the_row_of_an_own_operation_runs_on_compat_autograd_and_on_pb(left):
+    own = dict(row for row in rows("compat.md") if len(row) == 2)[left]
+    theirs, ours, wanted = OWN_OPERATION[left]
+    assert_same(run(theirs, left, **hips_names(autograd)), wanted)
+    assert_same(run(ours, own, pb=pb), wanted)

@@ -91,6 +91,8 @@ def test_no_name_of_the_tables_is_there():
         "Module": pb.nn.Linear(2, 3),
         "Optimizer": adam,
         "Schedule": pb.optim.lr_scheduler.StepLR(adam, 1),
+        "Generator": pb.Generator(),
+        "Operation": pb.autograd_function(lambda ctx, x: x),
     }
     for place, text in NAMES.items():
         module = f"pullback.{place}".rstrip(".")
@@ -408,7 +410,7 @@ UNFIT_CALLS = {
     "full with size=": (lambda: pb.full(size=(2,), fill_value=0), "pb.full((2, 3), 1.0)"),
     "randn with size=": (lambda: pb.randn(size=(2,)), "pb.randn((2, 3))"),
     "rand with shape=": (lambda: pb.rand(shape=(2,)), "pb.rand((2, 3))"),
-    "linspace with steps=": (lambda: pb.linspace(0, 1, steps=3), "pb.linspace(start, stop, /, num"),
+    "linspace with n=": (lambda: pb.linspace(0, 1, n=3), "pb.linspace(start, stop, /, num"),
     "eye with n=": (lambda: pb.eye(n=3), "pb.eye(n_rows, n_cols=None"),
     "ones of nothing": (lambda: pb.ones(), "pb.ones(shape, *more"),
 }

@@ -274,3 +274,78 @@ def test_module_dict_is_a_dict():
     del heads["a"]
     assert [name for name, _ in heads.items()] == ["b"]
     assert [type(m) for m in heads.values()] == [pb.nn.Tanh]
+
+
+# -- PyTorch's other arguments ---------------------------------------------------------------------
+def test_named_parameters_without_recurse_are_the_modules_own():
+    net = Net()
+    assert [name for name, _ in net.named_parameters(recurse=False)] == ["scale"]
+    assert [*net.parameters(recurse=False)] == [net.scale]
+    assert [*net.named_buffers(recurse=False)] == []
+    norm = net.layers[1]
+    assert len([*norm.buffers(recurse=False)]) == len([*norm.buffers()]) == 3
+
+
+def test_named_parameters_and_modules_with_duplicates():
+    net, shared = Module(), pb.nn.Linear(2, 2)
+    net.a, net.b = shared, shared
+    both = ["n.a.weight", "n.a.bias", "n.b.weight", "n.b.bias"]
+    assert [name for name, _ in net.named_parameters("n", True, False)] == both
+    assert [name for name, _ in net.named_parameters("n")] == both[:2]
+    modules = [name for name, _ in net.named_modules(remove_duplicate=False)]
+    assert modules == ["", "a", "b"]
+
+
+def test_state_dict_with_prefix_destination_and_keep_vars():
+    layer, found = pb.nn.Linear(2, 3), {"first": pb.ones(1)}
+    state = layer.state_dict(destination=found, prefix="net.", keep_vars=True)
+    assert state is found
+    assert [*state] == ["first", "net.weight", "net.bias"]
+    assert state["net.weight"] is layer.weight
+    assert not layer.state_dict()["weight"].requires_grad
+
+
+def test_load_state_dict_with_assign_keeps_parameters_and_takes_dtype_and_memory():
+    layer = pb.nn.Linear(2, 1)
+    weight, optimizer = layer.weight, pb.optim.SGD(layer.parameters(), lr=1.0)
+    state = {"weight": np.full((1, 2), 2.0), "bias": np.zeros(1)}
+    layer.load_state_dict(state, assign=True)
+    assert layer.weight is weight
+    assert weight.requires_grad
+    assert weight.dtype == pb.float64
+    layer(pb.ones((1, 2), dtype=pb.float64)).sum().backward()
+    optimizer.step()
+    assert state["weight"].tolist() == [[1.0, 1.0]]
+
+
+def test_load_state_dict_of_a_path_says_what_reads_it():
+    with pytest.raises(ArgumentTypeError, match=r"(?s)got str\nhint: pb.load\(path, model=model\)"):
+        pb.nn.Linear(1, 1).load_state_dict("model.safetensors")
+
+
+def test_containers_of_modules_say_how_they_are_called():
+    with pytest.raises(ArgumentTypeError, match=r"write Sequential\(\*modules\)"):
+        pb.nn.Sequential([pb.nn.ReLU()])
+    with pytest.raises(ArgumentTypeError, match=r"(?s)got ReLU\n.*write ModuleList\(\[\.\.\.\]\)"):
+        pb.nn.ModuleList(pb.nn.ReLU())
+
+
+def test_module_list_takes_modules_in_and_out_at_an_index():
+    a, b, c = (pb.nn.Linear(n, 1) for n in (1, 2, 3))
+    modules = pb.nn.ModuleList([a, c])
+    modules.insert(1, b)
+    assert [*modules] == [a, b, c]
+    assert modules.pop() is c
+    del modules[0]
+    assert [*modules.state_dict()] == ["0.weight", "0.bias"]
+    assert modules[0] is b
+
+
+def test_embedding_from_pretrained_shares_the_memory_and_is_frozen():
+    vectors = np.eye(2, dtype=np.float32)
+    table = pb.nn.Embedding.from_pretrained(vectors)
+    vectors[1] = 5.0
+    assert table(pb.tensor([1])).tolist() == [[5.0, 5.0]]
+    assert [*table.state_dict()] == ["weight"]
+    assert not table.weight.requires_grad
+    assert pb.nn.Embedding.from_pretrained(vectors, freeze=False).weight.requires_grad

@@ -1,5 +1,7 @@
 """Random tensors: seeds, generators, shapes, dtypes, and what the numbers look like."""
 
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -167,3 +169,9 @@ def test_threads_may_draw_from_the_default_generator():
     for thread in threads:
         thread.join()
     assert len(set(drawn)) == 800
+
+
+def test_manual_seed_of_a_wrong_seed_leaves_the_generators_as_they_are():
+    program = "import pullback as pb\ntry: pb.manual_seed('a')\nexcept ValueError: pb.rand(2)"
+    subprocess.run([sys.executable, "-c", program], check=True)
+    assert pb.randint(0, 5, 3).shape == (3,)

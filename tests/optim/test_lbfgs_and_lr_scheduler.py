@@ -128,3 +128,15 @@ def test_a_schedule_goes_on_from_its_state():
     second.step()
     assert first.get_last_lr() == second.get_last_lr() == [0.25]
     assert "schedulers" not in first.state_dict()
+
+
+def test_step_of_an_epoch_sets_the_rate_of_that_epoch():
+    optimizer = pb.optim.SGD([pb.ones(1, requires_grad=True)], lr=1.0)
+    scheduler = pb.optim.lr_scheduler.StepLR(optimizer, 2, gamma=0.1)
+    scheduler.step(3)
+    assert (scheduler.last_epoch, scheduler.get_last_lr()) == (3, [0.1])
+    scheduler.step()
+    assert scheduler.get_last_lr() == [pytest.approx(0.01)]
+    plateau = pb.optim.lr_scheduler.ReduceLROnPlateau(optimizer)
+    plateau.step(1.0, epoch=5)
+    assert plateau.last_epoch == 5

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from tests.docs._rows_hips_autograd import CONVENTIONS, HIPS_AUTOGRAD
+from tests.docs._rows_hips_autograd import CONVENTIONS, HIPS_AUTOGRAD, OWN_OPERATION
 from tests.docs._rows_jax import JAX
 from tests.docs._rows_pytorch import PYTORCH
-from tests.docs.coming_from import CODE, A, X, assert_same, cubes, rows, run, square
+from tests.docs.coming_from import A, X, assert_same, cubes, hips_names, rows, run, square
 
 pytestmark = pytest.mark.peers
 
@@ -41,4 +41,12 @@ def test_the_import_of_compat_autograd_runs_on_hips_autograd(statement):
 def test_the_conventions_of_compat_autograd_are_those_of_hips_autograd(left):
     autograd = pytest.importorskip("autograd")
     cell = next(row for row in rows("compat.md") if row[0] == left)[1]
-    assert CONVENTIONS[left](autograd.grad) == eval(CODE.findall(cell)[0])
+    program, wanted, *_ = CONVENTIONS[left]
+    assert_same(run(program, f"{left} {cell}", **hips_names(autograd)), wanted)
+
+
+@pytest.mark.parametrize("left", OWN_OPERATION)
+def test_the_row_of_an_own_operation_runs_on_hips_autograd(left):
+    autograd = pytest.importorskip("autograd")
+    theirs, _, wanted = OWN_OPERATION[left]
+    assert_same(run(theirs, left, **hips_names(autograd)), wanted)

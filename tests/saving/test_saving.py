@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+import zipfile
 
 import numpy as np
 import pytest
@@ -272,3 +273,15 @@ def test_a_killed_save_leaves_a_whole_file(path, count):
         assert (found["a"] == found["k"]).all()
         for part in path.parent.glob("*.part"):
             part.unlink()
+
+
+def test_load_of_a_file_that_torch_save_wrote_names_the_way(tmp_path):
+    path = tmp_path / "model.pt"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("model/data.pkl", b"")
+    with pytest.raises(ArgumentError, match=r"hint: a file that torch\.save wrote is read by"):
+        pb.load(path)
+    path.write_bytes(b"no tensors")
+    with pytest.raises(ArgumentError) as caught:
+        pb.load(path)
+    assert "hint" not in str(caught.value)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from pullback.errors import ArgumentError, ArgumentTypeError, ShapeError, compose
+from pullback.hints import hinted
 
 
 class Batches:
@@ -75,6 +76,7 @@ class Batches:
         return f"Batches({len(self)} of {self.size}, epoch {self.epoch}, {self.position} done)"
 
 
+@hinted
 def batches(*arrays: Any, size: int, seed: int | None = None, drop_last: bool = False) -> Batches:
     """Return the rows of arrays in batches, an epoch at each ``for``.
 

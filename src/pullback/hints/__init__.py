@@ -6,11 +6,25 @@ imports none. A table is read when an error is about to be raised, and not befor
 
 from __future__ import annotations
 
+import functools
 import importlib
+import sys
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
-__all__ = ["JOINED", "Answering", "absent", "call_of", "explain", "here", "option_of", "way_out"]
+__all__ = [
+    "JOINED",
+    "Answering",
+    "absent",
+    "explain",
+    "explain_call",
+    "here",
+    "hinted",
+    "option_of",
+    "way_out",
+]
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 # What makes one tensor of tracked values, where an array was asked for.
@@ -52,10 +66,25 @@ def explain(error: BaseException, kind: type) -> None:
         error.add_note(note)
 
 
-def call_of(function: Callable[..., Any], keywords: Iterable[str]) -> str:
-    """Return how a function that makes a tensor is called, for a call that does not fit it."""
-    result: str = _module("calls").call_of(function, keywords)
-    return result
+def hinted(function: F) -> F:
+    """Let Python's error of arguments that `function` does not take say what it takes."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **settings: Any) -> Any:
+        try:
+            return function(*args, **settings)
+        except TypeError as error:
+            called = type(args[0]) if function.__name__ == "__init__" else function
+            explain_call(error, called, settings)
+            raise
+
+    return cast(F, call)
+
+
+def explain_call(error: TypeError, function: Callable[..., Any], keywords: Iterable[str]) -> None:
+    """Add a note to Python's error of a call, caught where that is, if it did not fit."""
+    if error.__traceback__ is not None and error.__traceback__.tb_next is None:
+        error.add_note(f"hint: {_module('calls').call_of(function, keywords)}")
 
 
 def option_of(name: str) -> str:
@@ -64,10 +93,16 @@ def option_of(name: str) -> str:
     return result
 
 
-def absent(module: str, name: str) -> AttributeError:
-    """Return the error for a name that a module of pullback, or "Tensor", does not have."""
+def absent(module: str, name: str) -> AttributeError | ImportError:
+    """Return the error for a name that a module of pullback, or "Tensor", does not have.
+
+    It is called by the module's ``__getattr__``. Where ``from module import name`` asks, Python
+    would replace an AttributeError by an error of its own.
+    """
     owner = module.partition(".")[2] if module != "Tensor" else module
     way = "" if name.startswith("__") else _module("names").for_name(owner, name)
+    if way and _module("running").is_imported(sys._getframe(2)):
+        return ImportError(f"cannot import name {name!r} from {module!r}: {way}", name=module)
     of = f"module {module!r}" if module != "Tensor" else "a Tensor"
     return AttributeError(f"{of} has no attribute {name!r}{f': {way}' if way else ''}")
 

@@ -1,18 +1,20 @@
 """Names of other libraries that are not here, and what does their work.
 
 By place: the module below ``pullback``, "" for its top, or "Tensor"; see `rows`. "Module",
-"Optimizer" and "Schedule" are objects of these kinds.
+"Optimizer", "Schedule", "Generator" and "Operation" are objects of these kinds.
 """
 
 from __future__ import annotations
 
+import importlib
 import re
 import sys
+from types import ModuleType
 
 from pullback.hints.rows import rows
 from pullback.hints.table import way_out
 
-__all__ = ["for_name", "of_object"]
+__all__ = ["MODULES", "for_name", "of_object", "space_of"]
 
 _SAVED = "pb.save(path, w=w) and pb.load(path), with pullback[save]; or np.savez(path, w=w.numpy())"
 _UPDATE = "SGD, Adam, AdamW, RMSprop, Adagrad and LBFGS are there"
@@ -24,9 +26,18 @@ NAMES = {
     "": f"""
 Module Linear Parameter Sequential: pb.nn.Module, pb.nn.Linear and the like
 device Device torch_device: {_DEVICE}
-jit compile vmap_jit pmap: functions run as they are; nothing is compiled
+jit compile vmap_jit pmap make_jaxpr eval_shape xla_computation named_call pure_callback:
+    functions run as they are; nothing is compiled
+block_until_ready: leave it out: results are there when a function returns
+device_put device_get devices local_devices: x.to("cuda") and x.to("cpu")
+set_default_device get_default_device default_device: device="cuda" where a tensor is made, or
+    x.to(device)
+contiguous_format channels_last preserve_format: leave it out: memory is the array library's
+config: pb.set_default_dtype(pb.float64) for jax_enable_x64
+Array: pb.Tensor
 profiler: time.perf_counter, or Python's cProfile
 get_num_threads: pb.set_num_threads sets it
+selu_ celu_ rrelu_ threshold_ dropout_: pb.nn.functional has it, called with inplace=True
 use_deterministic_algorithms are_deterministic_algorithms_enabled set_float32_matmul_precision:
     leave it out: there is one way to compute
 random seed initial_seed default_generator: pb.manual_seed(n), or pb.Generator()
@@ -42,7 +53,8 @@ half: pb.float16
 bfloat16: pb.float32; NumPy has no bfloat16
 long int short: pb.int64, pb.int32 or pb.int16
 cfloat cdouble: pb.complex64 or pb.complex128
-FloatTensor DoubleTensor HalfTensor LongTensor: pb.tensor(data, dtype=pb.float32), and so on
+FloatTensor DoubleTensor HalfTensor LongTensor IntTensor ShortTensor ByteTensor BoolTensor:
+    pb.tensor(data, dtype=pb.float32), and so on
 dtype: pb.float32 and the others are dtypes; pb.DType is their class
 Size: a shape is a tuple
 set_printoptions: np.set_printoptions, for str(x.detach().numpy())
@@ -72,37 +84,60 @@ make_diagonal: pb.diag_embed
 test_util: pb.check.gradcheck(f, args)
 numpy jnp: import numpy as np: NumPy's functions take tensors
 scipy: pb.interop.scipy, or pb.special
-lax: pb.where, np.where and Python's own if, for and while
-tree_map tree_util: transforms take containers themselves
+lax: x.detach() for lax.stop_gradient; pb.where, np.where and Python's own if, for and while
+scan fori_loop while_loop: pb.where, np.where and Python's own if, for and while
+linear_transpose: pb.vjp(f, x)[1]
+remat: pb.checkpoint(f)
+tree tree_map tree_util tree_leaves tree_flatten tree_unflatten tree_structure: transforms take
+    containers themselves; a step along gradients is pb.optim's, or a comprehension
 with_no_grad local_no_grad: with pb.no_grad():
 with_enable_grad: with pb.enable_grad():
 with_detect_anomaly: with pb.detect_anomaly():
 as_array as_numeric: x.detach().numpy()
 dataloader dataset DataLoader: {_BATCHES}
 """,
+    "data": f"""
+DataLoader TensorDataset Dataset IterableDataset random_split Subset: {_BATCHES} of arrays
+""",
     "nn": """
+initializers: pb.nn.init
 modules: its classes are here: pb.nn.Linear
 parallel DistributedDataParallel: there is none
 UninitializedParameter LazyLinear LazyConv1d LazyConv2d LazyConv3d LazyBatchNorm1d LazyBatchNorm2d
     LazyBatchNorm3d: the layers without Lazy, with their sizes
 ParameterList ParameterDict: a list or a dict of pb.nn.Parameter
-Transformer TransformerEncoder TransformerEncoderLayer TransformerDecoder: pb.nn.MultiheadAttention,
-    pb.nn.LayerNorm and pb.nn.Linear make one
+Transformer TransformerEncoder TransformerEncoderLayer TransformerDecoder TransformerDecoderLayer:
+    pb.nn.MultiheadAttention, pb.nn.LayerNorm and pb.nn.Linear make one
 InstanceNorm1d InstanceNorm2d InstanceNorm3d: pb.nn.functional.instance_norm
 SyncBatchNorm: pb.nn.BatchNorm2d
 EmbeddingBag: pb.nn.functional.embedding, and a sum
-ReflectionPad1d ReflectionPad2d ZeroPad2d ConstantPad1d: pb.nn.functional.pad
+ReflectionPad1d ReflectionPad2d ReflectionPad3d ReplicationPad1d ReplicationPad2d ReplicationPad3d
+    ZeroPad1d ZeroPad2d ZeroPad3d ConstantPad1d ConstantPad2d ConstantPad3d CircularPad1d
+    CircularPad2d CircularPad3d: pb.nn.functional.pad
 UpsamplingNearest2d UpsamplingBilinear2d: pb.nn.Upsample
 CTCLoss MultiLabelMarginLoss AdaptiveLogSoftmaxWithLoss: there is none
 Buffer: module.register_buffer(name, tensor)
 DataParallel: there is none
 """,
     "nn.functional": """
+relu_ relu6_ leaky_relu_ elu_ selu_ celu_ hardtanh_ threshold_ rrelu_ dropout_: the function without
+    _, called with inplace=True
+upsample: pb.nn.functional.interpolate
 embedding_bag: pb.nn.functional.embedding, and a sum
 feature_alpha_dropout: pb.nn.functional.alpha_dropout
 ctc_loss: there is none
 multi_head_attention_forward: pb.nn.MultiheadAttention, or
     pb.nn.functional.scaled_dot_product_attention
+""",
+    "linalg": """
+lu lu_factor lu_solve ldl_factor ldl_solve: pb.linalg.solve, or pb.linalg.qr
+inv_ex solve_ex cholesky_ex: the function without _ex
+norm: pb.norm(x) of all elements, pb.linalg.vector_norm or pb.linalg.matrix_norm
+""",
+    "special": """
+bessel_j0 bessel_j1 bessel_y0 bessel_y1 modified_bessel_i0 modified_bessel_i1 modified_bessel_k0
+    modified_bessel_k1: pb.interop.scipy.special.j0 and others
+multigammaln: pb.mvlgamma
 """,
     "nn.init": """
 sparse_ dirac_: with pb.no_grad(): w.copy_(values)
@@ -131,6 +166,8 @@ print_lr: print(scheduler.get_last_lr())
 """,
     "Optimizer": """
 register_step_pre_hook register_step_post_hook: a subclass whose step does it
+lr params betas momentum weight_decay: optimizer.param_groups[0]["lr"], and so on
+minimize: loss.backward(), then optimizer.step()
 """,
     "Module": """
 _modules: dict(module.named_children())
@@ -150,7 +187,19 @@ register_full_backward_hook register_backward_hook register_full_backward_pre_ho
     x.register_hook(f) of a tensor in forward
 share_memory: memory is the array library's
 compile: modules run as they are; nothing is compiled
+device: next(module.parameters()).device
+shape ndim numel normal_ uniform_ fill_ copy_ clone detach: a parameter's, such as
+    module.weight
+dtype: next(module.parameters()).dtype
 get_extra_state set_extra_state: pb.save(path, model=model, more=values) keeps what else there is
+""",
+    "Generator": """
+seed initial_seed: manual_seed(n)
+""",
+    "Operation": """
+defvjp defvjps def_vjp defgrad vjp: @op.backward decorates the rule, which returns gradients by name
+defjvp defjvps defjvp_argnum: @op.jvp decorates the rule of forward mode
+def_vmap defbatching: @op.vmap decorates the rule of batches
 """,
     "optim": f"""
 Adadelta Adamax NAdam RAdam Rprop ASGD Adafactor: {_UPDATE}; others are a few lines with
@@ -178,15 +227,21 @@ Bounds LinearConstraint NonlinearConstraint OptimizeResult BFGS: SciPy's, from s
     "Tensor": f"""
 astype: x.to(dtype)
 copy: x.clone(), which stays in the graph
-stride strides storage untyped_storage data_ptr flags layout: x.detach().numpy() has the memory
+stride strides storage storage_offset untyped_storage data_ptr flags layout:
+    x.detach().numpy() has the memory
 bfloat16: x.to(pb.float16)
 is_sparse to_sparse to_dense: dense all; pb.interop.scipy.sparse.csr_array for sparse ones
 set_ resize_ share_memory_ pin_memory: memory is the array library's
 fill: x.fill_(value)
+block_until_ready: leave it out: results are there when a function returns
+devices: x.device
+values indices: x.max(dim=1) has both, and so have x.min, sort and topk; pb.max the values alone
+record_stream: leave it out: memory is the array library's
 apply_ map_ map2_: operations of all elements, or x.copy_(pb.stack([f(v) for v in x]))
 new: x.new_tensor(data)
 lu lu_solve: pb.linalg.solve, or pb.linalg.qr
 flat: x.flatten()
+as_strided: x.unfold(dimension, size, step), or an index
 conjugate: x.conj()
 compress choose partition argpartition searchsorted: NumPy's function of the name takes the tensor
 tobytes tofile dump dumps: {_SAVED}
@@ -227,9 +282,9 @@ _OF_R = {
 
 
 # The modules whose public names are looked through.
-_MODULES = (
+MODULES = (
     *("", "nn.functional", "nn", "linalg", "special", "fft", "autograd", "optim", "implicit"),
-    "optimize",
+    *("optimize", "nn.init", "nn.utils", "optim.lr_scheduler", "check", "data"),
 )
 # Of any other name at a place.
 _OTHERS = {
@@ -270,7 +325,7 @@ def _of_r(owner: str, name: str) -> str:
     if way == way.format(""):
         return way
     module = way.removeprefix("pb.").removesuffix("{}").rstrip(".")
-    space = sys.modules[".".join(filter(None, ("pullback", module)))]
+    space = space_of(module)
     wanted = {_plain(short), f"{_plain(short)}lr"}  # classes there, such as StepLR for lr_step
     public = vars(space).get("__all__", dir(space))
     named = short if short in public else next((n for n in public if _plain(n) in wanted), "")
@@ -283,8 +338,8 @@ def _elsewhere(owner: str, name: str) -> str:
     if owner.startswith("nn"):  # a layer's name: its function's, without the number of axes
         plain = _plain(name).removeprefix("lazy").removesuffix("loss")
         wanted = {_plain(name), plain, re.sub(r"\dd$", "", plain)}
-    for module in _MODULES:
-        space = sys.modules[".".join(filter(None, ("pullback", module)))]
+    for module in MODULES:
+        space = space_of(module)
         result = [n for n in vars(space).get("__all__", ()) if n == name or _plain(n) in wanted]
         if result:
             return f"it is {'.'.join(filter(None, ('pb', module, result[0])))}"
@@ -294,6 +349,11 @@ def _elsewhere(owner: str, name: str) -> str:
         is_class = isinstance(function, type)
         return "" if is_class else way_out(f"numpy.{name}") or f"it is NumPy's: np.{name}"
     return ""
+
+
+def space_of(module: str) -> ModuleType:
+    """Return the module of a name below pullback, "" for the top."""
+    return importlib.import_module(f"pullback.{module}".rstrip("."))
 
 
 def _plain(name: str) -> str:

@@ -6,6 +6,7 @@ The stack tells it where the function is written in Python, the user's line wher
 from __future__ import annotations
 
 import ast
+import dis
 import inspect
 import itertools
 import linecache
@@ -17,7 +18,7 @@ from typing import Any
 from pullback.hints.other_packages import WAYS as OTHER_PACKAGES
 from pullback.hints.table import TABLES, way_out
 
-__all__ = ["way_out_here", "way_out_of"]
+__all__ = ["is_imported", "way_out_here", "way_out_of"]
 
 
 # A frame, and where in its code it is.
@@ -41,6 +42,11 @@ def way_out_of(error: BaseException, kind: type) -> str:
     if any(_is_there(frame.f_locals.values(), kind) for frame, _ in inner):
         return _search(inner)
     return _search(places[:1]) if not inner and _is_given(*places[0], kind) else ""
+
+
+def is_imported(frame: FrameType) -> bool:
+    """Return whether what runs in a frame is ``from module import name``."""
+    return dis.opname[frame.f_code.co_code[frame.f_lasti]] == "IMPORT_FROM"
 
 
 def _outwards(frame: FrameType | None) -> Iterator[Place]:

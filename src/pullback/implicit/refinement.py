@@ -75,7 +75,8 @@ class _Jacobian:
         columns = self.matrix / self.units
         try:
             self._inverse = inv(columns)
-            # That of Skeel (1979), doi:10.1145/322139.322144, whatever the units of equations.
+            # That of Skeel, "Scaling for numerical stability in Gaussian elimination" (1979),
+            # whatever the units of equations.
             self.condition: Tensor = (abs(self._inverse) @ abs(columns)).sum(-1).amax()
         except ArgumentError:  # exactly singular
             self.condition = asarray(float("inf"))

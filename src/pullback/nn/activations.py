@@ -10,6 +10,7 @@ from typing import Any
 
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, ShapeError, compose
+from pullback.nn.in_place import write_back
 from pullback.ops.arguments import tensor_of
 from pullback.ops.axes import normalize_axis
 from pullback.ops.declare import composition, needs_order, needs_tensor, wrapper_of
@@ -21,7 +22,9 @@ from pullback.ops.primitives.activations import (
     gelu_p,
     hardtanh_p,
     leaky_relu_p,
+    relu_p,
     sigmoid,
+    silu_p,
     softplus_p,
 )
 from pullback.ops.primitives.arithmetic import divide, multiply, negative, subtract
@@ -34,6 +37,44 @@ from pullback.ops.torch_words import torch_words
 
 
 # -- ramps -----------------------------------------------------------------------------------------
+def relu(x: Any, inplace: bool = False) -> Tensor:
+    """Return max(x, 0); the derivative at 0 is 0.
+
+    Parameters
+    ----------
+    x : Tensor
+    inplace : bool
+        Write into `x`, and return it: of all activations that have the argument.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> x = pb.tensor([-1.0, 0.0, 2.0])
+    >>> pb.nn.functional.relu(x, inplace=True) is x
+    True
+    >>> x
+    tensor([0., 0., 2.])
+    """
+    if inplace:
+        return write_back(relu, x)
+    return relu_p.public(x)
+
+
+@wrapper_of(silu_p)
+def silu(x: Any, inplace: bool = False) -> Tensor:
+    """Return x * sigmoid(x), also called swish.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.nn.functional.silu(pb.tensor([0.0, 1.0]))
+    tensor([0.0000, 0.7311])
+    """
+    if inplace:
+        return write_back(silu, x)
+    return silu_p.public(x)
+
+
 @wrapper_of(softplus_p)
 def softplus(x: Any, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
     """Return log(1 + exp(beta * x)) / beta, a smooth relu.
@@ -94,7 +135,7 @@ def gelu(x: Any, approximate: str = "none") -> Tensor:
 
 
 @wrapper_of(elu_p)
-def elu(x: Any, alpha: float = 1.0) -> Tensor:
+def elu(x: Any, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """Return x where it is positive, else alpha * (exp(x) - 1); the derivative at 0 is alpha.
 
     Examples
@@ -103,11 +144,13 @@ def elu(x: Any, alpha: float = 1.0) -> Tensor:
     >>> pb.nn.functional.elu(pb.tensor([-1.0, 0.0, 2.0]))
     tensor([-0.6321,  0.0000,  2.0000])
     """
+    if inplace:
+        return write_back(elu, x, alpha)
     return elu_p.public(x, alpha=alpha)
 
 
 @wrapper_of(leaky_relu_p)
-def leaky_relu(x: Any, negative_slope: float = 0.01) -> Tensor:
+def leaky_relu(x: Any, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
     """Return x where it is positive, else negative_slope * x, which is also the slope at 0.
 
     Examples
@@ -116,11 +159,13 @@ def leaky_relu(x: Any, negative_slope: float = 0.01) -> Tensor:
     >>> pb.nn.functional.leaky_relu(pb.tensor([-1.0, 0.0, 2.0]), 0.1)
     tensor([-0.1000,  0.0000,  2.0000])
     """
+    if inplace:
+        return write_back(leaky_relu, x, negative_slope)
     return leaky_relu_p.public(x, negative_slope=negative_slope)
 
 
 @wrapper_of(hardtanh_p)
-def hardtanh(x: Any, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
+def hardtanh(x: Any, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
     """Return x limited to [min_val, max_val]; unlike that of clip, the slope at the bounds is 0.
 
     Raises
@@ -134,6 +179,8 @@ def hardtanh(x: Any, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
     >>> pb.nn.functional.hardtanh(pb.tensor([-2.0, 0.5, 2.0]))
     tensor([-1.0000,  0.5000,  1.0000])
     """
+    if inplace:
+        return write_back(hardtanh, x, min_val, max_val)
     if min_val > max_val:
         came = f"{min_val} and {max_val}"
         raise ArgumentError(compose("hardtanh", "min_val of at most max_val required", came))
@@ -147,7 +194,7 @@ def hardtanh(x: Any, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
     domain=real(-2, 8, 0.0, 6.0),
     reference=(lambda np, x: np.clip(x, 0, 6)),
 )
-def relu6(x: Any) -> Tensor:
+def relu6(x: Any, inplace: bool = False) -> Tensor:
     """Return min(max(x, 0), 6); the derivatives at 0 and 6 are 0.
 
     Examples
@@ -156,6 +203,8 @@ def relu6(x: Any) -> Tensor:
     >>> pb.nn.functional.relu6(pb.tensor([-1.0, 2.0, 7.0]))
     tensor([0., 2., 6.])
     """
+    if inplace:
+        return write_back(relu6, x)
     return hardtanh(x, 0.0, 6.0)
 
 
@@ -171,7 +220,7 @@ _ONE = (sample((3, 4)), sample(()), sample((0, 2)))
         lambda np, x, alpha=1: np.where(x > 0, x, alpha * np.expm1(np.minimum(x, 0) / alpha))
     ),
 )
-def celu(x: Any, alpha: float = 1.0) -> Tensor:
+def celu(x: Any, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """Return x where it is positive, else alpha * (e ** (x / alpha) - 1).
 
     Examples
@@ -180,6 +229,8 @@ def celu(x: Any, alpha: float = 1.0) -> Tensor:
     >>> pb.celu(pb.tensor([-1.0, 2.0]))
     tensor([-0.6321,  2.0000])
     """
+    if inplace:
+        return write_back(celu, x, alpha)
     if alpha == 0:
         raise ArgumentError(compose("celu", "alpha other than 0 required", str(alpha)))
     return multiply(elu(divide(x, alpha)), alpha)
@@ -189,7 +240,7 @@ _SCALE, _ALPHA = 1.0507009873554804934193349852946, 1.67326324235437728481704299
 
 
 @composition(*_ONE, domain=real(-2, 2, 0))
-def selu(x: Any) -> Tensor:
+def selu(x: Any, inplace: bool = False) -> Tensor:
     """Return scale * elu(x, alpha), with the two numbers that keep the variance of layers.
 
     Klambauer et al., Self-Normalizing Neural Networks (2017).
@@ -200,11 +251,13 @@ def selu(x: Any) -> Tensor:
     >>> pb.selu(pb.tensor([-1.0, 2.0]))
     tensor([-1.1113,  2.1014])
     """
+    if inplace:
+        return write_back(selu, x)
     return multiply(elu(x, _ALPHA), _SCALE)
 
 
 @composition(*_ONE, domain=real(-2, 2), reference=(lambda np, x: x * np.tanh(np.log1p(np.exp(x)))))
-def mish(x: Any) -> Tensor:
+def mish(x: Any, inplace: bool = False) -> Tensor:
     """Return x * tanh(log(1 + e ** x)).
 
     Examples
@@ -213,6 +266,8 @@ def mish(x: Any) -> Tensor:
     >>> pb.nn.functional.mish(pb.tensor([0.0, 2.0]))
     tensor([0.0000, 1.9440])
     """
+    if inplace:
+        return write_back(mish, x)
     return multiply(x, tanh(softplus(x)))
 
 
@@ -290,7 +345,7 @@ def glu(x: Any, dim: int = -1) -> Tensor:
 
 # -- hard ------------------------------------------------------------------------------------------
 @composition(*_ONE, domain=real(-4, 4, -3, 3), reference=(lambda np, x: np.clip(x + 3, 0, 6) / 6))
-def hardsigmoid(x: Any) -> Tensor:
+def hardsigmoid(x: Any, inplace: bool = False) -> Tensor:
     """Return relu6(x + 3) / 6: straight from 0 at -3 to 1 at 3.
 
     Examples
@@ -299,13 +354,15 @@ def hardsigmoid(x: Any) -> Tensor:
     >>> pb.nn.functional.hardsigmoid(pb.tensor([-5.0, 0.0, 3.0]))
     tensor([0.0000, 0.5000, 1.0000])
     """
+    if inplace:
+        return write_back(hardsigmoid, x)
     return divide(relu6(add(x, 3)), 6)
 
 
 @composition(
     *_ONE, domain=real(-4, 4, -3, 3), reference=(lambda np, x: x * np.clip(x + 3, 0, 6) / 6)
 )
-def hardswish(x: Any) -> Tensor:
+def hardswish(x: Any, inplace: bool = False) -> Tensor:
     """Return x * hardsigmoid(x).
 
     Examples
@@ -314,6 +371,8 @@ def hardswish(x: Any) -> Tensor:
     >>> pb.nn.functional.hardswish(pb.tensor([-5.0, 0.0, 3.0]))
     tensor([-0.,  0.,  3.])
     """
+    if inplace:
+        return write_back(hardswish, x)
     return multiply(x, hardsigmoid(x))
 
 
@@ -350,7 +409,7 @@ def softshrink(x: Any, lambd: float = 0.5) -> Tensor:
     domain=real(-2, 2, 0, 0.5),
     reference=(lambda np, x, threshold, value: np.where(x > threshold, x, value)),
 )
-def threshold(x: Any, threshold: float, value: float) -> Tensor:
+def threshold(x: Any, threshold: float, value: float, inplace: bool = False) -> Tensor:
     """Return x where it is above the threshold, else the value.
 
     Examples
@@ -359,4 +418,5 @@ def threshold(x: Any, threshold: float, value: float) -> Tensor:
     >>> pb.threshold(pb.tensor([-1.0, 2.0]), 0.0, 20.0)
     tensor([20.,  2.])
     """
-    return where(less_equal(x, threshold), value, x)  # NaN stays
+    result = where(less_equal(x, threshold), value, x)  # NaN stays
+    return tensor_of("threshold", x).copy_(result) if inplace else result

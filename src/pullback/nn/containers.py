@@ -34,12 +34,19 @@ class _Numbered(Module):
         """Add a module at the end, and return this one."""
         if not callable(module):
             came = type(module).__name__
-            raise ArgumentTypeError(compose(type(self).__name__, "modules required", came))
+            hint = "write Sequential(*modules)" if isinstance(module, (list, tuple)) else None
+            raise ArgumentTypeError(
+                compose(type(self).__name__, "modules required", came, hint=hint)
+            )
         setattr(self, str(len(self)), module)
         return self
 
     def extend(self, modules: Iterable[Any]) -> Any:
         """Add modules at the end, and return this one."""
+        if not isinstance(modules, Iterable):
+            name, came = type(self).__name__, type(modules).__name__
+            hint = f"write {name}([...])"
+            raise ArgumentTypeError(compose(name, "a list of modules required", came, hint=hint))
         for module in modules:
             self.append(module)
         return self
@@ -65,6 +72,27 @@ class ModuleList(_Numbered):
     """
 
     def __init__(self, modules: Iterable[Any] = ()) -> None:
+        self.extend(modules)
+
+    def insert(self, index: int, module: Any) -> None:
+        """Add a module before the one at an index."""
+        held = self._held()
+        held.insert(index, module)
+        self._hold(held)
+
+    def pop(self, index: int = -1) -> Any:
+        """Take a module out, the last by default, and return it."""
+        held = self._held()
+        module = held.pop(index)
+        self._hold(held)
+        return module
+
+    def __delitem__(self, index: int) -> None:
+        self.pop(index)
+
+    def _hold(self, modules: list[Any]) -> None:
+        for number in range(len(self)):
+            delattr(self, str(number))
         self.extend(modules)
 
 

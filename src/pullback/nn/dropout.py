@@ -15,6 +15,7 @@ from pullback.core.tensor.tensor import Tensor, box
 from pullback.errors import ArgumentError, ShapeError, compose
 from pullback.nn.dimensions import in_dimensions
 from pullback.nn.embedding import one_hot
+from pullback.nn.in_place import write_back
 from pullback.ops.arguments import tensor_of
 from pullback.ops.declare import composition, needs_tensor
 from pullback.ops.functions import creation, random
@@ -113,7 +114,13 @@ def _seeded(f: Callable[..., Tensor], input: Any, *, seed: int, **settings: Any)
     scalars=False,
 )
 def by_channel(
-    n: int, input: Any, p: float = 0.5, training: bool = True, *, generator: Any = None
+    n: int,
+    input: Any,
+    p: float = 0.5,
+    training: bool = True,
+    inplace: bool = False,
+    *,
+    generator: Any = None,
 ) -> Tensor:
     """Return {things} with each whole channel set to 0 with probability `p`; see `dropout`.
 
@@ -129,7 +136,8 @@ def by_channel(
         raise ShapeError(compose(op, required, str(len(x.shape)), ("input", x)))
     shape = (*x.shape[:-n], *(1,) * n)
     ones = creation.ones(shape, dtype=real_dtype(x), device=x.device)
-    return multiply(x, dropout(ones, p, training, generator=generator))
+    mask = dropout(ones, p, training, generator=generator)
+    return x.mul_(mask) if inplace else multiply(x, mask)
 
 
 dropout1d, dropout2d, dropout3d = by_channel
@@ -146,7 +154,12 @@ _FLOOR = -1.7580993408473766
     call=_seeded,
 )
 def alpha_dropout(
-    input: Any, p: float = 0.5, training: bool = True, *, generator: Any = None
+    input: Any,
+    p: float = 0.5,
+    training: bool = True,
+    inplace: bool = False,
+    *,
+    generator: Any = None,
 ) -> Tensor:
     """Return `input` with elements set to the floor of `selu`, then scaled: the moments stay.
 
@@ -158,6 +171,8 @@ def alpha_dropout(
     >>> pb.alpha_dropout(pb.ones(2), training=False)
     tensor([1., 1.])
     """
+    if inplace:
+        return write_back(alpha_dropout, input, p, training, generator=generator)
     x = tensor_of("alpha_dropout", input, "input")
     if not 0 <= p <= 1:
         raise ArgumentError(compose("alpha_dropout", "a probability p required", repr(p)))
@@ -229,6 +244,7 @@ def rrelu(
     lower: float = 1.0 / 8,
     upper: float = 1.0 / 3,
     training: bool = False,
+    inplace: bool = False,
     *,
     generator: Any = None,
 ) -> Tensor:
@@ -240,6 +256,8 @@ def rrelu(
     >>> pb.rrelu(pb.tensor([-1.0, 2.0]), 0.25, 0.25)
     tensor([-0.2500,  2.0000])
     """
+    if inplace:
+        return write_back(rrelu, x, lower, upper, training, generator=generator)
     x = tensor_of("rrelu", x)
     if lower > upper:
         raise ArgumentError(compose("rrelu", "lower up to upper required", f"{lower}, {upper}"))

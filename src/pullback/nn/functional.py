@@ -13,8 +13,10 @@ from pullback.nn.activations import (
     hardtanh as hardtanh,
     leaky_relu as leaky_relu,
     mish as mish,
+    relu as relu,
     relu6 as relu6,
     selu as selu,
+    silu as silu,
     softmin as softmin,
     softplus as softplus,
     softshrink as softshrink,
@@ -131,9 +133,7 @@ from pullback.ops.functions.reductions import (
 )
 from pullback.ops.primitives.activations import (
     logsigmoid as logsigmoid,
-    relu as relu,
     sigmoid as sigmoid,
-    silu as silu,
 )
 from pullback.ops.primitives.trigonometric import (
     tanh as tanh,

@@ -7,6 +7,7 @@ parts: modes, states, conversions. Parameters are plain leaf tensors. Must not k
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from os import PathLike
 from typing import Any, NamedTuple, Self
 
 from pullback.core.graph.modes import no_grad
@@ -90,6 +91,14 @@ class Module(Walked, Answering):
         tensor : Tensor or None
         persistent : bool
             Whether it is part of the state.
+
+        Examples
+        --------
+        >>> import pullback as pb
+        >>> module = pb.nn.Module()
+        >>> module.register_buffer("mean", pb.zeros(2))
+        >>> [*module.state_dict()], [*module.parameters()]
+        (['mean'], [])
         """
         if tensor is not None and not isinstance(tensor, Tensor):
             came = type(tensor).__name__
@@ -110,9 +119,22 @@ class Module(Walked, Answering):
                     yield name, attributes.pop(name)
         yield from attributes.items()
 
-    def named_modules(self, prefix: str = "") -> Iterator[tuple[str, Module]]:
-        """Yield the dotted name and the module of this module and all within it, each once."""
-        return ((p.name, p.value) for p in walk(self, prefix) if isinstance(p.value, Module))
+    def named_modules(
+        self, prefix: str = "", remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Module]]:
+        """Yield the dotted name and the module of this module and all within it, each once.
+
+        What is held several times comes under each of its names if `remove_duplicate` is False.
+
+        Examples
+        --------
+        >>> import pullback as pb
+        >>> net = pb.nn.Sequential(pb.nn.Linear(2, 3), pb.nn.ReLU())
+        >>> [(name, type(module).__name__) for name, module in net.named_modules()]
+        [('', 'Sequential'), ('0', 'Linear'), ('1', 'ReLU')]
+        """
+        parts = walk(self, prefix, repeats=not remove_duplicate)
+        return ((p.name, p.value) for p in parts if isinstance(p.value, Module))
 
     def modules(self) -> Iterator[Module]:
         """Yield this module and all within it, each once."""
@@ -131,25 +153,61 @@ class Module(Walked, Answering):
         """Yield the modules that no other module is in between of."""
         return (module for _, module in self.named_children())
 
-    def named_parameters(self, prefix: str = "") -> Iterator[tuple[str, Tensor]]:
-        """Yield the dotted name and the tensor of each parameter, frozen ones included, once."""
-        return ((p.name, p.value) for p in walk(self, prefix) if _role(p) == "parameter")
+    def named_parameters(
+        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Tensor]]:
+        """Yield the dotted name and the tensor of each parameter, frozen ones included, once.
 
-    def parameters(self) -> Iterator[Tensor]:
-        """Yield each parameter once, frozen ones included."""
-        return (tensor for _, tensor in self.named_parameters())
+        Parameters
+        ----------
+        prefix : str
+            What names begin with.
+        recurse : bool
+            Also those within its parts, not the module's own attributes alone.
+        remove_duplicate : bool
+            Leave out what came under another name.
 
-    def named_buffers(self, prefix: str = "") -> Iterator[tuple[str, Tensor]]:
-        """Yield the dotted name and the tensor of each buffer once."""
-        return ((p.name, p.value) for p in walk(self, prefix) if _role(p) in _BUFFERS)
+        Examples
+        --------
+        >>> import pullback as pb
+        >>> layer = pb.nn.Linear(2, 3)
+        >>> [name for name, _ in layer.named_parameters(prefix="first")]
+        ['first.weight', 'first.bias']
+        """
+        return self._tensors(("parameter",), prefix, recurse, remove_duplicate)
 
-    def buffers(self) -> Iterator[Tensor]:
-        """Yield each buffer once."""
-        return (tensor for _, tensor in self.named_buffers())
+    def parameters(self, recurse: bool = True) -> Iterator[Tensor]:
+        """Yield each parameter once, frozen ones included; see `named_parameters`."""
+        return (tensor for _, tensor in self.named_parameters(recurse=recurse))
+
+    def named_buffers(
+        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Tensor]]:
+        """Yield the dotted name and the tensor of each buffer once; see `named_parameters`."""
+        return self._tensors(_BUFFERS, prefix, recurse, remove_duplicate)
+
+    def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
+        """Yield each buffer once; see `named_parameters`."""
+        return (tensor for _, tensor in self.named_buffers(recurse=recurse))
+
+    def _tensors(
+        self, roles: tuple[str, ...], prefix: str, recurse: bool, remove_duplicate: bool
+    ) -> Iterator[tuple[str, Tensor]]:
+        for part in walk(self, prefix, repeats=not remove_duplicate):
+            if _role(part) in roles and (recurse or part.owner is self):
+                yield part.name, part.value
 
     # -- what is done to all of them ----------------------------------------------------------
     def train(self, mode: bool = True) -> Self:
-        """Set whether this module and all within it act as in training, and return it."""
+        """Set whether this module and all within it act as in training, and return it.
+
+        Examples
+        --------
+        >>> import pullback as pb
+        >>> layer = pb.nn.Dropout(0.5).eval()
+        >>> layer.training, layer.train().training
+        (False, True)
+        """
         for module in self.modules():
             module.training = mode
         return self
@@ -159,13 +217,33 @@ class Module(Walked, Answering):
         return self.train(False)
 
     def apply(self, fn: Callable[[Module], Any]) -> Self:
-        """Call a function of each module, those within others first, and return this one."""
+        """Call a function of each module, those within others first, and return this one.
+
+        Examples
+        --------
+        >>> import pullback as pb
+        >>> def zero(module):
+        ...     if isinstance(module, pb.nn.Linear):
+        ...         pb.nn.init.zeros_(module.weight)
+        >>> net = pb.nn.Sequential(pb.nn.Linear(2, 3), pb.nn.ReLU()).apply(zero)
+        >>> net[0].weight.abs().sum().item()
+        0.0
+        """
         for module in reversed([*self.modules()]):
             fn(module)
         return self
 
     def requires_grad_(self, requires_grad: bool = True) -> Self:
-        """Freeze all parameters, or let all be trained, and return the module."""
+        """Freeze all parameters, or let all be trained, and return the module.
+
+        Examples
+        --------
+        >>> import pullback as pb
+        >>> net = pb.nn.Sequential(pb.nn.Linear(2, 3), pb.nn.Linear(3, 1))
+        >>> _ = net[0].requires_grad_(False)
+        >>> [p.requires_grad for p in net.parameters()]
+        [False, False, True, True]
+        """
         for parameter in self.parameters():
             parameter.requires_grad_(requires_grad)
         return self
@@ -180,6 +258,12 @@ class Module(Walked, Answering):
         """Convert all parameters and buffers as `Tensor.to` does, in place; return the module.
 
         A dtype is for those of floating point.
+
+        Examples
+        --------
+        >>> import pullback as pb
+        >>> pb.nn.Linear(2, 3).to(pb.float64).weight.dtype
+        pullback.float64
         """
         for part in walk(self):
             if _role(part) and part.value.dtype.is_inexact:
@@ -198,8 +282,23 @@ class Module(Walked, Answering):
         return self.to("float64")
 
     # -- its state ----------------------------------------------------------------------------
-    def state_dict(self) -> dict[str, Tensor]:
+    def state_dict(
+        self,
+        *,
+        destination: dict[str, Tensor] | None = None,
+        prefix: str = "",
+        keep_vars: bool = False,
+    ) -> dict[str, Tensor]:
         """Return the parameters and persistent buffers by dotted name, on the same memory.
+
+        Parameters
+        ----------
+        destination : dict, optional
+            What they are added to and is returned, a new one by default.
+        prefix : str
+            What names begin with, its dot included.
+        keep_vars : bool
+            The tensors themselves, not detached ones.
 
         Examples
         --------
@@ -207,13 +306,18 @@ class Module(Walked, Answering):
         >>> {name: tuple(t.shape) for name, t in pb.nn.Linear(2, 3).state_dict().items()}
         {'weight': (3, 2), 'bias': (3,)}
         """
-        return {name: tensor.detach() for name, tensor in self._state().items()}
+        result = {} if destination is None else destination
+        for name, tensor in self._state().items():
+            result[f"{prefix}{name}"] = tensor if keep_vars else tensor.detach()
+        return result
 
     def _state(self) -> dict[str, Tensor]:
         parts = walk(self, repeats=True)
         return {p.name: p.value for p in parts if _role(p) in ("parameter", "buffer")}
 
-    def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True) -> LoadResult:
+    def load_state_dict(
+        self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False
+    ) -> LoadResult:
         """Copy a state into the parameters and buffers, cast to their dtypes.
 
         Parameters
@@ -222,6 +326,9 @@ class Module(Walked, Answering):
             From dotted names to tensors or arrays, as `state_dict` returns.
         strict : bool
             Whether names that are missing or unexpected are errors.
+        assign : bool
+            Let the parameters and buffers have the memory, dtype and device of the state, not a
+            copy.
 
         Returns
         -------
@@ -232,6 +339,8 @@ class Module(Walked, Answering):
         ------
         ArgumentError
             If names or shapes differ: all differences are listed, and nothing is loaded.
+        ArgumentTypeError
+            If the state is no mapping.
         GraphError
             If a transform differentiates by a value: a copy has no gradient.
 
@@ -244,6 +353,12 @@ class Module(Walked, Answering):
         >>> layer(pb.tensor([[5.0]])).item()
         5.0
         """
+        api = f"{type(self).__name__}.load_state_dict"
+        if not isinstance(state_dict, Mapping):
+            is_path = isinstance(state_dict, (str, PathLike))
+            hint = "pb.load(path, model=model) reads a file" if is_path else None
+            required, kind = "a dict of names and tensors required", type(state_dict).__name__
+            raise ArgumentTypeError(compose(api, required, kind, hint=hint))
         own = self._state()
         came = {name: asarray(value) for name, value in state_dict.items()}
         missing = [name for name in own if name not in came]
@@ -259,12 +374,14 @@ class Module(Walked, Answering):
                 near = nearest(name, missing)
                 lines.append(f"{name}: unexpected" + (f", {near!r} meant?" if near else ""))
         if lines:
-            required = f"{type(self).__name__}.load_state_dict: the state of this module required"
+            required = f"{api}: the state of this module required"
             raise ArgumentError("\n  ".join([f"{required}, got one that differs:", *lines]))
-        refuse_tracked(f"{type(self).__name__}.load_state_dict", came)
+        refuse_tracked(api, came)
         with no_grad():
             for name, tensor in own.items():
-                if name in came:
+                if name in came and assign:
+                    tensor.data = came[name]
+                elif name in came:
                     tensor.copy_(came[name])
         return LoadResult(missing, unexpected)
 

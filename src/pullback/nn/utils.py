@@ -7,8 +7,8 @@ from typing import Any, Never
 
 from pullback.core.graph.modes import no_grad
 from pullback.core.tensor.tensor import Tensor
-from pullback.errors import GradientError
-from pullback.hints import absent
+from pullback.errors import ArgumentTypeError, GradientError, compose
+from pullback.hints import absent, hinted
 from pullback.ops.functions.creation import tensor
 from pullback.ops.functions.joining import stack
 from pullback.ops.functions.norms import vector_norm
@@ -22,11 +22,15 @@ def __getattr__(name: str) -> Never:
     raise absent(__name__, name)
 
 
-def _gradients(parameters: Any) -> list[Tensor]:
+def _gradients(op: str, parameters: Any) -> list[Tensor]:
     tensors: Iterable[Any] = [parameters] if isinstance(parameters, Tensor) else parameters
+    if not isinstance(tensors, Iterable):
+        came, hint = type(tensors).__name__, "write model.parameters()"
+        raise ArgumentTypeError(compose(op, "tensors with gradients required", came, hint=hint))
     return [p.grad for p in tensors if p.grad is not None]
 
 
+@hinted
 def clip_grad_norm_(
     parameters: Any,
     max_norm: float,
@@ -64,7 +68,7 @@ def clip_grad_norm_(
     >>> pb.nn.utils.clip_grad_norm_([w], 1.0), w.grad
     (tensor(5.), tensor([0.6000, 0.8000]))
     """
-    grads = _gradients(parameters)
+    grads = _gradients("clip_grad_norm_", parameters)
     if not grads:
         return tensor(0.0)
     with no_grad():
@@ -93,5 +97,5 @@ def clip_grad_value_(parameters: Any, clip_value: float) -> None:
     tensor([ 1.0000, -0.5000])
     """
     with no_grad():
-        for g in _gradients(parameters):
+        for g in _gradients("clip_grad_value_", parameters):
             g.detach().clamp_(-clip_value, clip_value)

@@ -23,6 +23,7 @@ from pullback.core.function.primitive import Primitive
 from pullback.core.tensor.tensor import TENSOR_CLASSES, Tensor, as_array
 from pullback.core.tensor.views import READ_ONLY, detach_from_base
 from pullback.errors import ERROR_CONTEXT, ArgumentTypeError, BatchedValueError, DTypeError, compose
+from pullback.hints import explain_call
 
 __all__ = [
     "METHODS",
@@ -46,6 +47,7 @@ __all__ = [
     "refuse_positions",
     "register_xp",
     "standard",
+    "worded",
     "wrapper_of",
 ]
 
@@ -416,7 +418,7 @@ def wrapper_of(
     def decorate(function: F) -> F:
         declaration = REGISTRY[of.name]
         named_by_errors(function, declaration.names)
-        declaration.public = function = cast(F, _worded(function))
+        declaration.public = function = worded(function)
         declaration.call = functools.partial(call, function) if call else function
         function.primitive = of  # type: ignore[attr-defined]
         setattr(TENSOR_XP, function.__name__, function)
@@ -515,7 +517,7 @@ def composition(
         inputs = (call or function).__code__.co_varnames[arrays]
         named_by_errors(function)
         op = Composition(name, inputs, constants, multi, differentiable=differentiable, view=view)
-        function = cast(F, (_worded if view else _of_own_results)(function))
+        function = cast(F, (worded if view else _of_own_results)(function))
         called = functools.partial(call, function) if call else function
         domains = _domains(domain, inputs, Domain(-2, 2, complex=True))
         REGISTRY[name] = Declaration(op, function, called, (name,), domains, samples, *tested)
@@ -560,8 +562,8 @@ def _names_of(function: Function) -> tuple[str, ...]:
     return code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
 
 
-def _worded(function: Function) -> Function:
-    """Return the function with PyTorch's names for axes taken as its own, if it has axes."""
+def worded(function: F) -> F:
+    """Return the function with PyTorch's words for settings taken as its own, if it has any."""
     names = _names_of(function)
     if "dim" in names or not (function.__code__.co_kwonlyargcount or own_word("dim", names)):
         return function
@@ -574,7 +576,7 @@ def _worded(function: Function) -> Function:
             renamed = _in_own_words(function, error, args, settings)
         return function(*args, **renamed)
 
-    return call
+    return cast(F, call)
 
 
 def _in_own_words(
@@ -589,6 +591,8 @@ def _in_own_words(
     more = args[code.co_argcount :] if code.co_kwonlyargcount else ()
     ran = trace is None or trace.tb_next is not None
     if ran or not all(keywords.values()) or not (keywords or more):
+        if not ran:
+            explain_call(error, function, settings)
         raise error
     refuse_positions(function, more, **{k: settings[k] for k in keywords})
     for key, name in keywords.items():

@@ -22,6 +22,7 @@ from pullback.errors import ArgumentError, ArgumentTypeError, compose, nearest
 from pullback.hints import Answering, option_of
 
 Params = Iterable[Tensor] | Iterable[dict[str, Any]]
+_WAY = "write model.parameters()"
 
 
 def refuse_unknown(cls: type, options: Mapping[str, Any]) -> None:
@@ -54,6 +55,25 @@ class Optimizer(Answering, ABC):
     ValueError
         There are no parameters, a parameter is not a leaf or is given twice, or an option has
         a wrong value.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> class SignDescent(pb.optim.Optimizer):
+    ...     def __init__(self, params, lr=0.1):
+    ...         super().__init__(params, {"lr": lr})
+    ...
+    ...     def _check(self, group):
+    ...         self._check_at_least_zero(group, "lr")
+    ...
+    ...     def _update(self, param, grad, group):
+    ...         param -= group["lr"] * grad.sign()
+    >>> w = pb.tensor([1.0, -2.0], requires_grad=True)
+    >>> optimizer = SignDescent([w])
+    >>> (w * w).sum().backward()
+    >>> optimizer.step()
+    >>> w
+    tensor([ 0.9000, -1.9000], requires_grad=True)
     """
 
     _kind = "Optimizer"
@@ -75,7 +95,7 @@ class Optimizer(Answering, ABC):
                 "one tensor",
                 hint="write [tensor]",
             )
-        entries: list[Any] = list(params)
+        entries = self._listed(params)
         if not entries:
             raise self._value_error("params must hold at least one parameter", "none")
         if isinstance(entries[0], dict):
@@ -143,6 +163,9 @@ class Optimizer(Answering, ABC):
         """
         loss = None
         if closure is not None:
+            if not callable(closure):
+                required = "step takes a function that computes the loss"
+                raise self._type_error(required, type(closure).__name__)
             loss = enable_grad(closure)()
         self._update_all()
         return loss
@@ -180,6 +203,16 @@ class Optimizer(Answering, ABC):
         dict
             ``"state"``, from a parameter's index to its state, and ``"param_groups"``. The
             tensors are not copies: a later step changes them.
+
+        Examples
+        --------
+        >>> import pullback as pb
+        >>> w = pb.tensor([1.0], requires_grad=True)
+        >>> optimizer = pb.optim.SGD([w], lr=0.1, momentum=0.9)
+        >>> (w * w).sum().backward()
+        >>> optimizer.step()
+        >>> optimizer.state_dict()["state"]
+        {0: {'momentum_buffer': tensor([2.])}}
         """
         number = {id(p): i for i, p in enumerate(self._all_parameters())}
         return {
@@ -204,6 +237,15 @@ class Optimizer(Answering, ABC):
         ValueError
             The groups differ from this optimizer's in number or in size, or a state's shapes from
             those of its parameter: all differences are listed, and nothing is loaded.
+
+        Examples
+        --------
+        >>> import pullback as pb
+        >>> w = pb.tensor([1.0], requires_grad=True)
+        >>> optimizer = pb.optim.SGD([w], lr=0.5)
+        >>> optimizer.load_state_dict(pb.optim.SGD([w], lr=0.1).state_dict())
+        >>> optimizer.param_groups[0]["lr"]
+        0.1
         """
         saved_groups = state_dict["param_groups"]
         sizes = [len(group["params"]) for group in self.param_groups]
@@ -287,17 +329,25 @@ class Optimizer(Answering, ABC):
                     hint=f"did you mean {near!r}?",
                 )
 
+    def _listed(self, params: Any) -> list[Any]:
+        """Return what is to hold parameters or groups as a list."""
+        if not isinstance(params, Iterable):
+            required = "params must be an iterable of tensors or of parameter groups"
+            raise self._type_error(required, type(params).__name__, hint=_WAY)
+        return list(params)
+
     def _parameters(self, params: Any) -> list[Tensor]:
         """Return the group's parameters as a list, each of them checked."""
         if isinstance(params, (set, frozenset)):
             raise self._type_error(
                 "the parameters of a group must have an order", "a set", hint="use a list"
             )
-        result: list[Tensor] = [params] if isinstance(params, Tensor) else list(params)
+        result: list[Tensor] = [params] if isinstance(params, Tensor) else self._listed(params)
         seen = {id(param) for param in self._all_parameters()}
         for i, param in enumerate(result):
             if not isinstance(param, Tensor):
-                hint = "write model.parameters()" if isinstance(param, (tuple, str)) else None
+                is_of_module = isinstance(param, (tuple, str)) or hasattr(param, "parameters")
+                hint = _WAY if is_of_module else None
                 required = f"parameter {i} of the group must be a tensor"
                 raise self._type_error(required, type(param).__name__, hint=hint)
             if param.grad_fn is not None:

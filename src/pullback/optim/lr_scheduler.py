@@ -13,7 +13,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Never, Self
 
-from pullback.errors import ArgumentError, compose
+from pullback.errors import ArgumentError, ArgumentTypeError, compose
 from pullback.hints import Answering, absent
 from pullback.optim._base import Optimizer, refuse_unknown
 from pullback.public_names import listed as _listed
@@ -39,6 +39,10 @@ class _Schedule(Answering):
     def __new__(cls, *args: Any, **options: Any) -> Self:
         """Look at the options' names, before Python refuses one without a hint."""
         refuse_unknown(cls, options)
+        for optimizer in args[:1] or [v for k, v in options.items() if k == "optimizer"]:
+            if not isinstance(optimizer, Optimizer):
+                came = type(optimizer).__name__
+                raise ArgumentTypeError(compose(cls.__name__, "an Optimizer required", came))
         return super().__new__(cls)
 
     def get_last_lr(self) -> list[float]:
@@ -78,6 +82,19 @@ class LRScheduler(_Schedule, ABC):
     ----------
     last_epoch : int
         The epoch whose rates are set.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> class InverseRoot(pb.optim.lr_scheduler.LRScheduler):
+    ...     def _rate(self, i, base, epoch):
+    ...         return base / (epoch + 1) ** 0.5
+    >>> optimizer = pb.optim.SGD([pb.zeros(1, requires_grad=True)], lr=1.0)
+    >>> scheduler = InverseRoot(optimizer)
+    >>> for _ in range(3):
+    ...     scheduler.step()
+    >>> scheduler.get_last_lr()
+    [0.5]
     """
 
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
@@ -88,9 +105,9 @@ class LRScheduler(_Schedule, ABC):
         self.last_epoch = last_epoch
         self.step()
 
-    def step(self) -> None:
-        """Go on to the next epoch: call it after the optimizer's steps of this one."""
-        self.last_epoch += 1
+    def step(self, epoch: int | None = None) -> None:
+        """Go on to the next epoch, or to one: call it after the optimizer's steps of this one."""
+        self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
         self._set_rates()
 
     def _set_rates(self) -> None:
@@ -225,9 +242,11 @@ class LambdaLR(LRScheduler):
         last_epoch: int = -1,
     ) -> None:
         groups = len(optimizer.param_groups)
+        required = f"one function, or one for each of {groups} groups, required"
+        if not callable(lr_lambda) and not isinstance(lr_lambda, Sequence):
+            raise ArgumentTypeError(compose("LambdaLR", required, type(lr_lambda).__name__))
         self.lr_lambdas = [lr_lambda] * groups if callable(lr_lambda) else list(lr_lambda)
         if len(self.lr_lambdas) != groups:
-            required = f"one function, or one for each of {groups} groups, required"
             raise ArgumentError(compose("LambdaLR", required, str(len(self.lr_lambdas))))
         super().__init__(optimizer, last_epoch)
 
@@ -628,10 +647,10 @@ class ReduceLROnPlateau(_Schedule):
         self.best = math.inf if mode == "min" else -math.inf
         self.num_bad_epochs = self.cooldown_counter = self.last_epoch = 0
 
-    def step(self, metrics: Any) -> None:
-        """Tell the measure of this epoch, a number or a tensor of one."""
+    def step(self, metrics: Any, epoch: int | None = None) -> None:
+        """Tell the measure of this epoch, or of one: a number or a tensor of one."""
         value = float(metrics)
-        self.last_epoch += 1
+        self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
         if self._is_better(value):
             self.best, self.num_bad_epochs = value, 0
         else:

@@ -20,6 +20,7 @@ from pullback.core.graph.modes import no_grad
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, ArgumentTypeError, compose, nearest
 from pullback.extras import optional
+from pullback.hints import option_of
 from pullback.ops.functions.creation import asarray
 from pullback.saving.encoding import Encoder, decode, set_state, state_of
 
@@ -94,6 +95,18 @@ def _flush(path: str) -> None:
             os.close(descriptor)
 
 
+_OF_TORCH = (
+    "a file that torch.save wrote is read by torch.load; safetensors.torch.save_file(state, path) "
+    "writes the state for pb.load"
+)
+
+
+def _is_archive(path: Any) -> bool:
+    """Return whether a file is a zip archive, as PyTorch writes."""
+    with open(path, "rb") as file:
+        return file.read(4) == b"PK\x03\x04"
+
+
 def _read(path: Any) -> tuple[dict[str, Any] | None, dict[str, Any]]:
     """Return the tree of a file, None if it was made elsewhere, and its arrays."""
     library = _safetensors("load")
@@ -103,7 +116,8 @@ def _read(path: Any) -> tuple[dict[str, Any] | None, dict[str, Any]]:
         arrays = library.numpy.load_file(path)
     except library.SafetensorError as error:
         required = "a whole file of the safetensors format required"
-        raise ArgumentError(compose("load", required, f"{path}: {error}")) from None
+        hint = _OF_TORCH if _is_archive(path) else None
+        raise ArgumentError(compose("load", required, f"{path}: {error}", hint=hint)) from None
     if text is None:
         return None, arrays
     header = json.loads(text)
@@ -169,6 +183,7 @@ def _fill_all(objects: dict[str, Any], values: dict[str, Any]) -> None:
         if name not in values:
             near = nearest(name, values.keys() - objects.keys())
             meant = f", {near!r} meant?" if near else ""
+            meant = f"; {way}" if (way := option_of(name)) else meant
             differences.append(f"{name}: missing; the file has {', '.join(values)}{meant}")
             continue
         content = copy.deepcopy(_content(target))

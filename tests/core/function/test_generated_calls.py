@@ -47,7 +47,7 @@ import pullback as pb
 from pullback.core.function.primitive import Primitive
 from pullback.core.function.codegen import source_of
 
-CALLS = {name: f for name, f in vars(pb).items() if hasattr(f, "primitive")}
+CALLS = {name: f for name, f in list(vars(pb).items()) if hasattr(f, "primitive")}
 
 def seen(f):
     named = getattr(pb, f.__name__, None) is f

@@ -60,7 +60,7 @@ def _converted(transform: Function, convert: Function = covector, **settings: An
             try:
                 return convert(derivative(*args, **kwargs))
             except GraphError as error:
-                if "a scalar result of" in str(error):
+                if error.needs_scalar:
                     raise NotScalarError(*error.args) from None
                 raise
 

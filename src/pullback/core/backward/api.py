@@ -29,6 +29,7 @@ from pullback.errors import (
     ShapeError,
     warn_user,
 )
+from pullback.hints import hinted
 
 Tensors = Tensor | Sequence[Tensor]
 
@@ -150,6 +151,7 @@ def _run(
     return run(nodes, grads, targets, retain, recorded, accumulate, ends=ends)
 
 
+@hinted
 def backward(
     tensors: Tensors,
     grad_tensors: Any = None,
@@ -305,6 +307,7 @@ def _inputs(api: str, inputs: Any) -> list[Tensor]:
     return wanted
 
 
+@hinted
 def grad(
     outputs: Tensors,
     inputs: Tensors,
@@ -482,3 +485,4 @@ def increment_version(tensor: Tensors) -> None:
 
 CORE_OPS.grad = grad
 Tensor.backward = tensor_backward  # type: ignore[method-assign]
+tensor_backward.__qualname__ = "Tensor.backward"

@@ -99,17 +99,63 @@ class Context:
 
         Tensors are checked for changes in place when they are read. Of an array that the caller
         may write to, such as an argument, the values are kept; other objects are kept as they are.
+
+        Examples
+        --------
+        >>> import pullback as pb
+        >>> @pb.autograd_function
+        ... def product(ctx, x, y):
+        ...     ctx.save_for_backward(x=x, y=y)
+        ...     return x * y
+        >>> @product.backward
+        ... def _(ctx, g):
+        ...     x, y = ctx.saved_variables
+        ...     return {"x": g * y, "y": g * x}
+        >>> pb.grad(product, argnum=("x", "y"))(2.0, 3.0)
+        (3.0, 2.0)
         """
         self._values, self._named = values, named
 
     def mark_dirty(self, *tensors: Tensor) -> None:
-        """Say that forward changed these inputs in place; forward must return them."""
+        """Say that forward changed these inputs in place; forward must return them.
+
+        Examples
+        --------
+        >>> import pullback as pb
+        >>> @pb.autograd_function
+        ... def double_(ctx, x):
+        ...     ctx.mark_dirty(x)
+        ...     return x.mul_(2)
+        >>> @double_.backward
+        ... def _(ctx, g):
+        ...     return {"x": 2 * g}
+        >>> pb.grad(lambda x: double_(x.clone()))(3.0)
+        2.0
+        """
         self._check_tensors("mark_dirty", tensors)
         self._dirty = tensors
         self._marks = True
 
     def mark_non_differentiable(self, *tensors: Tensor) -> None:
-        """Say that these outputs have no gradient; backward receives zeros for them."""
+        """Say that these outputs have no gradient; backward receives zeros for them.
+
+        Examples
+        --------
+        >>> import pullback as pb
+        >>> @pb.autograd_function
+        ... def largest(ctx, x):
+        ...     place = x.argmax()
+        ...     ctx.save_for_backward(x=x, place=place)
+        ...     ctx.mark_non_differentiable(place)
+        ...     return x.max(), place
+        >>> @largest.backward
+        ... def _(ctx, g, _):
+        ...     grad = pb.zeros_like(ctx.saved_variables.x)
+        ...     grad[ctx.saved_variables.place] = g
+        ...     return {"x": grad}
+        >>> pb.grad(largest, has_aux=True)(pb.tensor([1.0, 3.0]))[0]
+        tensor([0., 1.])
+        """
         self._check_tensors("mark_non_differentiable", tensors)
         self._non_differentiable = tensors
         self._marks = True
@@ -122,7 +168,21 @@ class Context:
                 )
 
     def set_materialize_grads(self, value: bool) -> None:
-        """Choose what stands for the gradient of an unused output: zeros (True) or None."""
+        """Choose what stands for the gradient of an unused output: zeros (True) or None.
+
+        Examples
+        --------
+        >>> import pullback as pb
+        >>> @pb.autograd_function
+        ... def both(ctx, x):
+        ...     ctx.set_materialize_grads(False)
+        ...     return 2 * x, 3 * x
+        >>> @both.backward
+        ... def _(ctx, g, h):
+        ...     return {"x": 2 * g if h is None else 2 * g + 3 * h}
+        >>> pb.grad(lambda x: both(x)[0])(1.0)
+        2.0
+        """
         self._materialize = bool(value)
 
     # -- both sides ---------------------------------------------------------------------------
@@ -131,6 +191,20 @@ class Context:
         """One boolean an argument of forward, by attribute, key or position.
 
         In backward, narrowed to what the call in progress needs.
+
+        Examples
+        --------
+        >>> import pullback as pb
+        >>> @pb.autograd_function
+        ... def add(ctx, x, y):
+        ...     return x + y
+        >>> @add.backward
+        ... def _(ctx, g):
+        ...     print([*ctx.needs_input_grad], ctx.needs_input_grad.y)
+        ...     return {"x": g, "y": g}
+        >>> pb.grad(add, argnum="x")(1.0, 2.0)
+        [True, False] False
+        1.0
         """
         return InputFlags(self._arguments, self._needed(), self._op.name)
 

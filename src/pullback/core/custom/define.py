@@ -24,6 +24,7 @@ from typing import (
 from pullback.core.custom.operation import CustomOp
 from pullback.core.custom.signature import head_of, positional_count
 from pullback.errors import ArgumentError, ArgumentTypeError, MissingRuleError
+from pullback.hints import Answering, hinted
 
 F = TypeVar("F", bound=Callable[..., Any])
 P = ParamSpec("P")
@@ -31,11 +32,13 @@ R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
 
 
-class AutogradFunction(CustomOp, Generic[P, R]):
+class AutogradFunction(Answering, CustomOp, Generic[P, R]):
     """A user's operation: call it like its forward, less ctx.
 
     Made by `autograd_function`; has forward's name, docstring, annotations and signature.
     """
+
+    _kind = "Operation"
 
     def __init__(self, name: str, forward: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
         super().__init__(name, forward, *args, **kwargs)
@@ -233,6 +236,7 @@ def autograd_function(
 def autograd_function(
     *, traverse: bool = False, name: str | None = None
 ) -> Callable[[Callable[Concatenate[Any, P], R]], AutogradFunction[P, R]]: ...
+@hinted
 def autograd_function(
     forward: Callable[..., Any] | None = None,
     backward: Callable[..., Any] | None = None,

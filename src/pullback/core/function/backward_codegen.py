@@ -17,6 +17,7 @@ itself is recorded. That of ``exp``, whose rule is ``lambda g, out: g * out``:
 from __future__ import annotations
 
 import copy
+import functools
 import sys
 from collections.abc import Callable, Sequence
 from operator import attrgetter
@@ -52,16 +53,15 @@ def prepare(op: Primitive) -> None:
         return grads
 
     op.differentiate = first_call
-    op.release = _releaser(op)
+    op.release = _releaser(len(op.inputs), op.size) if op.is_small else release
     if op.adds_into is not None:
         op.add_part = _part_adder(op)
 
 
-def _releaser(op: Primitive) -> Callable[[Node], None]:
-    """Return what drops the saved values of a node of the operation; its edges stay."""
-    if not op.is_small:
-        return release
-    names = [f"node.{item}" for item in ITEMS[len(op.inputs) : op.size]]
+@functools.cache  # there are few layouts of many operations
+def _releaser(edges: int, size: int) -> Callable[[Node], None]:
+    """Return what drops the saved values of a small node; its edges, which come first, stay."""
+    names = [f"node.{item}" for item in ITEMS[edges:size]]
     dropped = [f"{' = '.join(names)} = None"] if names else []
     return define("release(node)", [*dropped, "node.released = True"])
 

@@ -261,8 +261,8 @@ def inplace_call(op: Primitive) -> FunctionType:
 
 def _words(op: Primitive) -> dict[str, str]:
     """Return PyTorch's keywords for settings that may be left out, by ours."""
-    pairs = {own_word(word, op.settings): word for word in ("dim", "keepdim")}
-    own = [n for n, default in op.settings.items() if default is None or default is False]
+    pairs = {own_word(word, op.settings): word for word in ("dim", "keepdim", "unbiased")}
+    own = [n for n, d in op.settings.items() if d is None or d is False or n == "correction"]
     return {n: pairs[n] for n in own if n in pairs and pairs[n] not in op.settings}
 
 
@@ -334,6 +334,8 @@ class _Writer:
             return own
         if self.op.settings[own] is None:
             return f"$merge_axis_args({self.op.name!r}, {word}, {own})"
+        if word == "unbiased":
+            return f"{own} if unbiased is None else int(unbiased)"
         return f"bool({own} or {word})"
 
     # -- which arguments -------------------------------------------------------------------------

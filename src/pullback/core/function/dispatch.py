@@ -361,7 +361,14 @@ def _argument_error(op: Primitive, i: int, value: Any) -> ArgumentTypeError:
 
 
 # Ours for PyTorch's names of settings: what a function has of these.
-_WORDS = {"dim": ("axis", "axes"), "dims": ("axis", "axes"), "keepdim": ("keepdims",)}
+_WORDS = {
+    **dict.fromkeys(("dim", "dims"), ("axis", "axes")),
+    "keepdim": ("keepdims",),
+    "diagonal": ("k",),
+    "shifts": ("shift",),
+    "steps": ("num",),
+    "unbiased": ("correction",),  # True is 1
+}
 
 
 def own_word(word: str, settings: Iterable[str]) -> str:
@@ -382,7 +389,8 @@ def unlike_pytorch(
     """Return the error for settings by position, or by the keywords that PyTorch has for them."""
     keywords = {key: value for key, value in keywords.items() if value is not None}
     arrays = [x for x in more if hasattr(x, "shape") and x.shape]
-    pairs = [*zip(settings, more, strict=False)]
+    in_order = [s for s in settings if s != "dtype" or "axis" not in settings]  # as PyTorch's
+    pairs = [*zip(in_order, more, strict=False)]
     pairs += [(own_word(key, settings) or key, value) for key, value in keywords.items()]
     named = [
         f"{key}={'...' if hasattr(value, 'shape') else reprlib.repr(value)}" for key, value in pairs

@@ -263,12 +263,12 @@ def enable_grad(fn: F | None = None) -> F | ModeContext:
 
 
 @overload
-def inference_mode(fn: None = None) -> ModeContext: ...
+def inference_mode(mode: None = None) -> ModeContext: ...
 @overload
-def inference_mode(fn: F) -> F: ...
+def inference_mode(mode: F) -> F: ...
 @overload
-def inference_mode(fn: bool) -> ModeContext: ...
-def inference_mode(fn: F | bool | None = None) -> F | ModeContext:
+def inference_mode(mode: bool) -> ModeContext: ...
+def inference_mode(mode: F | bool | None = None) -> F | ModeContext:
     """Switch recording off for code that will never need a gradient; used like `no_grad`.
 
     Examples
@@ -278,10 +278,10 @@ def inference_mode(fn: F | bool | None = None) -> F | ModeContext:
     ...     pb.is_grad_enabled()
     False
     """
-    if isinstance(fn, bool):
-        return ModeContext(_TO_INFERENCE) if fn else ModeContext(_FROM_INFERENCE)
+    if isinstance(mode, bool):
+        return ModeContext(_TO_INFERENCE) if mode else ModeContext(_FROM_INFERENCE)
     context = ModeContext(_TO_INFERENCE)
-    return context if fn is None else context(fn)
+    return context if mode is None else context(mode)
 
 
 class ImmediateMode(ModeContext):

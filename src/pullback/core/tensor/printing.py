@@ -6,7 +6,6 @@ formatting. Must not know Tensor.
 
 from __future__ import annotations
 
-import html
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -89,16 +88,22 @@ _CELLS = 16  # rows and columns of a heat map
 _BLUE, _RED = "31,119,180", "214,39,40"  # of positive and negative numbers
 
 
+def _escaped(text: str) -> str:
+    import html  # when it is needed: its table of entities takes a millisecond to load
+
+    return html.escape(text)
+
+
 def html_table(rows: Iterable[Sequence[str]], head: Sequence[str] = ()) -> str:
     """Return rows of texts as a table."""
     kinds = [*(("th", cells) for cells in (head,) if cells), *(("td", row) for row in rows)]
-    lines = ("".join(f"<{tag}>{html.escape(c)}</{tag}>" for c in row) for tag, row in kinds)
+    lines = ("".join(f"<{tag}>{_escaped(c)}</{tag}>" for c in row) for tag, row in kinds)
     return f"<table>{''.join(f'<tr>{line}</tr>' for line in lines)}</table>"
 
 
 def mimebundle(text: str, shown: str = "") -> dict[str, str]:
     """Return what a notebook shows for an object that prints as a text; HTML `shown` below it."""
-    return {"text/plain": text, "text/html": f"<div><pre>{html.escape(text)}</pre>{shown}</div>"}
+    return {"text/plain": text, "text/html": f"<div><pre>{_escaped(text)}</pre>{shown}</div>"}
 
 
 def heat_map(array: Any) -> str:

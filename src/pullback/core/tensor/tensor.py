@@ -165,7 +165,7 @@ class Tensor(Methods):
     def requires_grad(self, flag: bool) -> None:
         self.requires_grad_(flag)
 
-    def requires_grad_(self, flag: bool = True) -> Tensor:
+    def requires_grad_(self, requires_grad: bool = True) -> Tensor:
         """Set whether this leaf requires grad and return it.
 
         Raises
@@ -174,10 +174,16 @@ class Tensor(Methods):
             If a non-leaf is to be switched off.
         DTypeError
             If the dtype is neither floating nor complex.
+
+        Examples
+        --------
+        >>> import pullback as pb
+        >>> pb.ones(2).requires_grad_()
+        tensor([1., 1.], requires_grad=True)
         """
         if self._base is not None:
             refresh(self)
-        if not flag:
+        if not requires_grad:
             if not self.is_leaf:
                 raise GraphError(
                     "requires_grad_: you can only change requires_grad flags of leaf variables, "
@@ -263,7 +269,10 @@ class Tensor(Methods):
     @data.setter
     def data(self, value: Tensor) -> None:
         if not isinstance(value, Tensor):
-            raise ArgumentTypeError(f"data: must be a Tensor, got {type(value).__name__}")
+            raise ArgumentTypeError(
+                f"data: must be a Tensor, got {type(value).__name__}.\n"
+                "hint: wrap it with pullback.asarray."
+            )
         if self.requires_grad and not value.dtype.is_inexact:
             raise DTypeError(
                 "data: only Tensors of floating point and complex dtype can require gradients, "
@@ -276,7 +285,16 @@ class Tensor(Methods):
         return box(self._shown(), None, shared_counter(self), self.__class__)
 
     def detach(self) -> Tensor:
-        """Return the same values outside of the graph, sharing memory and version."""
+        """Return the same values outside of the graph, sharing memory and version.
+
+        Examples
+        --------
+        >>> import pullback as pb
+        >>> x = pb.tensor([1.0, 2.0], requires_grad=True)
+        >>> (x * x.detach()).sum().backward()
+        >>> x.grad
+        tensor([1., 2.])
+        """
         alias = self._alias()
         if alias._data.__class__ is not ndarray:
             alias._data = constant(alias._data)
@@ -341,12 +359,35 @@ class Tensor(Methods):
             If the tensor does not require grad.
         ArgumentTypeError
             If `hook` is not callable.
+
+        Examples
+        --------
+        >>> import pullback as pb
+        >>> x = pb.tensor(3.0, requires_grad=True)
+        >>> with x.register_hook(lambda grad: 10 * grad):
+        ...     (x * x).backward()
+        >>> x.grad
+        tensor(60.)
         """
         hooks = self._target("register_hook").extras().hooks("tensor_hooks")
         return add_hook("register_hook", hooks, hook)
 
     def register_post_accumulate_grad_hook(self, hook: Callable[[Tensor], None]) -> RemovableHandle:
-        """Call ``hook(leaf)`` each time the leaf's ``.grad`` has been added to."""
+        """Call ``hook(leaf)`` each time the leaf's ``.grad`` has been added to.
+
+        Examples
+        --------
+        >>> import pullback as pb
+        >>> w = pb.tensor(3.0, requires_grad=True)
+        >>> @pb.no_grad
+        ... def step(leaf):
+        ...     leaf -= 0.1 * leaf.grad
+        ...     leaf.grad = None
+        >>> handle = w.register_post_accumulate_grad_hook(step)
+        >>> (w * w).backward()
+        >>> w
+        tensor(2.4000, requires_grad=True)
+        """
         target = self._target("register_post_accumulate_grad_hook")
         if target.__class__ is not AccumulateGrad:
             raise GraphError(
@@ -356,7 +397,18 @@ class Tensor(Methods):
         return add_hook("register_post_accumulate_grad_hook", target.post_hooks, hook)
 
     def retain_grad(self) -> None:
-        """Keep this non-leaf's gradient in ``.grad`` too; on a leaf, nothing to do."""
+        """Keep this non-leaf's gradient in ``.grad`` too; on a leaf, nothing to do.
+
+        Examples
+        --------
+        >>> import pullback as pb
+        >>> x = pb.tensor(3.0, requires_grad=True)
+        >>> y = x * x
+        >>> y.retain_grad()
+        >>> (2 * y).backward()
+        >>> y.grad
+        tensor(2.)
+        """
         target = self._target("retain_grad")
         if target.__class__ is not AccumulateGrad and target.extras().retained is None:
             target.extra.retained = weakref.ref(self)
@@ -373,6 +425,12 @@ class Tensor(Methods):
         """Return the one element as a Python number.
 
         In a function that a transform differentiates, a warning says where its derivative ends.
+
+        Examples
+        --------
+        >>> import pullback as pb
+        >>> pb.tensor([1.0, 2.0]).sum().item()
+        3.0
         """
         number = self._one()
         if CALLS.get() is not None:
@@ -408,6 +466,14 @@ class Tensor(Methods):
         ------
         GraphError
             If the tensor requires grad, grad mode is on, and it is not forced.
+
+        Examples
+        --------
+        >>> import pullback as pb
+        >>> x = pb.zeros(2)
+        >>> x.numpy()[0] = 1.0
+        >>> x
+        tensor([1., 0.])
         """
         if self._node is None and self._base is None and self._counter is not BORROWED:
             if self._data.__class__ is ndarray:  # as most often in a user's forward

@@ -2,7 +2,8 @@
 
 Owns SciPy's signatures and the rules of what LAPACK solves. Systems are of one matrix, functions of
 matrices, inverses and determinants take stacks of them.
-The rules are those of M. Giles, "An extended collection of matrix derivative results" (2008).
+The rules are those of M. Giles, "An extended collection of matrix derivative results for forward
+and reverse mode algorithmic differentiation" (2008).
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ from typing import Any
 
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, ShapeError, compose
+from pullback.hints import hinted
 from pullback.nn import (
     functional as F,  # noqa: N812
     init,
@@ -44,6 +45,7 @@ class MultiheadAttention(Module):
     ((5, 2, 8), (2, 5, 5))
     """
 
+    @hinted
     def __init__(
         self,
         embed_dim: int,

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, compose
+from pullback.hints import hinted
 from pullback.nn import functional as F  # noqa: N812
 from pullback.nn.layers.linear import fill_by_fan_in, new_parameter
 from pullback.nn.module import Module
@@ -50,6 +51,7 @@ class _Convolution(Module):
 
 
 class _Forward(_Convolution):
+    @hinted
     def __init__(
         self,
         in_channels: int,
@@ -95,6 +97,7 @@ class _Forward(_Convolution):
 
 
 class _Transposed(_Convolution):
+    @hinted
     def __init__(
         self,
         in_channels: int,

@@ -43,16 +43,19 @@ class FunctionLayer(Module):
             required = f"{name}{self._signature} required"
             raise ArgumentTypeError(compose(name, required, came, hint=hint)) from None
 
-    def forward(self, *inputs: Any) -> Any:
-        """Return the function of the inputs, with the layer's settings."""
+    def forward(self, *inputs: Any, **named: Any) -> Any:
+        """Return the function of the inputs, which may be named, with the layer's settings."""
         settings = {name: getattr(self, name) for name in self._settings}
         if self._uses_training:
             settings["training"] = self.training
-        return self._function(*inputs, **settings)
+        return self._function(*inputs, **named, **settings)
 
     def extra_repr(self) -> str:
         """Return the settings."""
-        return ", ".join(f"{name}={getattr(self, name)!r}" for name in self._settings)
+        settings = {name: getattr(self, name) for name in self._settings}
+        if not settings.get("inplace", True):
+            del settings["inplace"]
+        return ", ".join(f"{name}={value!r}" for name, value in settings.items())
 
 
 _DOC = """The layer of `pullback.nn.functional.{function}`, which describes its settings.

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Self
 
 from pullback.core.tensor.tensor import Tensor
+from pullback.hints import hinted
 from pullback.nn import (
     functional as F,  # noqa: N812
     init,
 )
 from pullback.nn.module import Module
+from pullback.nn.parameter import Parameter
 from pullback.ops.functions.creation import empty, full
 
 
@@ -56,6 +58,7 @@ class Linear(Module):
     (5, 3)
     """
 
+    @hinted
     def __init__(
         self,
         in_features: int,
@@ -99,6 +102,7 @@ class Bilinear(Module):
     (5, 4)
     """
 
+    @hinted
     def __init__(
         self,
         in1_features: int,
@@ -145,6 +149,7 @@ class Embedding(Module):
     (2, 3)
     """
 
+    @hinted
     def __init__(
         self,
         num_embeddings: int,
@@ -158,6 +163,24 @@ class Embedding(Module):
         self.padding_idx = padding_idx
         self.weight = new_parameter(num_embeddings, embedding_dim, dtype=dtype, device=device)
         self.reset_parameters()
+
+    @classmethod
+    def from_pretrained(
+        cls, embeddings: Any, freeze: bool = True, padding_idx: int | None = None
+    ) -> Self:
+        """Return a table of vectors that are there, the rows of a matrix, on the same memory.
+
+        Examples
+        --------
+        >>> import pullback as pb
+        >>> pb.nn.Embedding.from_pretrained(pb.tensor([[1.0], [2.0]]))(pb.tensor([1]))
+        tensor([[2.]])
+        """
+        table = cls.__new__(cls)
+        table.weight = Parameter(embeddings, requires_grad=not freeze)
+        table.num_embeddings, table.embedding_dim = table.weight.shape
+        table.padding_idx = padding_idx
+        return table
 
     def reset_parameters(self) -> None:
         """Draw the vectors anew."""
@@ -193,6 +216,7 @@ class PReLU(Module):
     [-0.5, 2.0]
     """
 
+    @hinted
     def __init__(
         self, num_parameters: int = 1, init: float = 0.25, device: Any = None, dtype: Any = None
     ) -> None:

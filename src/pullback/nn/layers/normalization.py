@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ShapeError, compose
+from pullback.hints import hinted
 from pullback.nn import functional as F  # noqa: N812
 from pullback.nn.module import Module
 from pullback.ops.declare import needs_tensor
@@ -36,6 +37,7 @@ class LayerNorm(Module):
     tensor([[-1.,  1.]], grad_fn=<RoundBackward>)
     """
 
+    @hinted
     def __init__(
         self,
         normalized_shape: Any,
@@ -82,6 +84,7 @@ class RMSNorm(Module):
     tensor([1., 1.])
     """
 
+    @hinted
     def __init__(
         self,
         normalized_shape: Any,
@@ -121,6 +124,7 @@ class GroupNorm(Module):
     0.0
     """
 
+    @hinted
     def __init__(
         self,
         num_groups: int,
@@ -152,6 +156,7 @@ class _BatchNorm(Module):
     running_mean: Tensor | None
     running_var: Tensor | None
 
+    @hinted
     def __init__(
         self,
         num_features: int,

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, ShapeError, compose
+from pullback.hints import hinted
 from pullback.nn import functional as F  # noqa: N812
 from pullback.nn.layers.linear import fill_by_fan_in, new_parameter
 from pullback.nn.module import Module
@@ -101,6 +102,7 @@ class _Recurrent(Module):
 
 # -- cells -----------------------------------------------------------------------------------------
 class _Cell(_Recurrent):
+    @hinted
     def __init__(
         self,
         input_size: int,
@@ -192,6 +194,7 @@ class RNNCell(_Cell):
 
     _gates = 1
 
+    @hinted
     def __init__(
         self,
         input_size: int,
@@ -207,6 +210,7 @@ class RNNCell(_Cell):
 
 # -- layers over sequences -------------------------------------------------------------------------
 class _Layers(_Recurrent):
+    @hinted
     def __init__(
         self,
         input_size: int,
@@ -364,6 +368,7 @@ class RNN(_Layers):
 
     _gates = 1
 
+    @hinted
     def __init__(
         self,
         input_size: int,

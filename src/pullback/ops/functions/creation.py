@@ -5,13 +5,11 @@ Numbers are read by NumPy; what is made is then brought to the array library of 
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Sequence
-from typing import Any, TypeVar, cast
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from pullback import hints
 from pullback.arrays import (
     DTYPES,
     NUMPY,
@@ -41,29 +39,13 @@ from pullback.errors import (
     compose,
     warn_user,
 )
+from pullback.hints import hinted
 from pullback.ops.arguments import array_to_tensor
 from pullback.ops.axes import merge_axis_args
-from pullback.ops.declare import needs_tensor, register_xp
+from pullback.ops.declare import needs_tensor, register_xp, worded
 from pullback.ops.functions.data_types import astype, to
 from pullback.ops.functions.joining import stack
 from pullback.ops.primitives.conversion import clone
-
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-def hinted(function: F) -> F:
-    """Let Python's error of arguments that `function` does not take say what it takes."""
-
-    @functools.wraps(function)
-    def call(*args: Any, **settings: Any) -> Any:
-        try:
-            return function(*args, **settings)
-        except TypeError as error:
-            if error.__traceback__ is not None and error.__traceback__.tb_next is None:
-                error.add_note(f"hint: {hints.call_of(function, settings)}")
-            raise
-
-    return cast(F, call)
 
 
 # -- data ------------------------------------------------------------------------------------------
@@ -432,7 +414,7 @@ def arange(
     return _from_array(np.arange(*numbers), kind, device, requires_grad)
 
 
-@hinted
+@worded
 def linspace(
     start: complex,
     stop: complex,
@@ -444,7 +426,7 @@ def linspace(
     endpoint: bool = True,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Return `num` evenly spaced numbers from `start` to `stop`.
+    """Return `num` evenly spaced numbers from `start` to `stop`; PyTorch's word for it is `steps`.
 
     Examples
     --------

@@ -42,7 +42,15 @@ from pullback.ops.samples import sample
 
 # -- QR --------------------------------------------------------------------------------------------
 class QRResult(NamedTuple):
-    """The factors of Q R: orthonormal columns, and an upper triangle."""
+    """The factors of Q R: orthonormal columns, and an upper triangle.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> q, r = pb.linalg.qr(pb.tensor([[3.0, 1.0], [0.0, 2.0]]))
+    >>> pb.allclose(q @ r, pb.tensor([[3.0, 1.0], [0.0, 2.0]]))
+    True
+    """
 
     Q: Tensor
     R: Tensor
@@ -53,8 +61,9 @@ def qr(x: Any, /, *, mode: str = "reduced") -> QRResult:
     """Return Q and R with x = Q R, Q of orthonormal columns, for a matrix or each in a stack.
 
     Rule: D. A. O. Roberts and L. R. Roberts, "QR and LQ decomposition matrix backpropagation
-    algorithms for square, wide, and deep matrices, real or complex" (2020). The first min(n, m)
-    columns of `x` must be linearly independent where a gradient is asked for.
+    algorithms for square, wide, and deep - real or complex - matrices and their software
+    implementation" (2020). The first min(n, m) columns of `x` must be linearly independent where a
+    gradient is asked for.
 
     Parameters
     ----------
@@ -85,7 +94,14 @@ def qr(x: Any, /, *, mode: str = "reduced") -> QRResult:
 
 # -- determinants ----------------------------------------------------------------------------------
 class SlogdetResult(NamedTuple):
-    """The signs of determinants (phases, of complex ones) and the logarithms of their sizes."""
+    """The signs of determinants (phases, of complex ones) and the logarithms of their sizes.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.linalg.slogdet(pb.tensor([[0.0, 1.0], [1.0, 0.0]])).sign
+    tensor(-1.)
+    """
 
     sign: Tensor
     logabsdet: Tensor
@@ -143,7 +159,14 @@ def logdet(x: Any) -> Tensor:
 
 # -- eigenvectors ----------------------------------------------------------------------------------
 class EighResult(NamedTuple):
-    """The eigenvalues of Hermitian matrices, ascending, and the eigenvectors as columns."""
+    """The eigenvalues of Hermitian matrices, ascending, and the eigenvectors as columns.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.linalg.eigh(pb.tensor([[2.0, 1.0], [1.0, 2.0]])).eigenvalues
+    tensor([1., 3.])
+    """
 
     eigenvalues: Tensor
     eigenvectors: Tensor
@@ -155,7 +178,7 @@ def eigh(x: Any, /) -> EighResult:
 
     The eigenvalues ascend. One triangle of `x` is read; the gradient is that of (x + xᴴ) / 2, for
     losses that do not depend on the eigenvectors' phases. Rule: M. Giles, "An extended collection
-    of matrix derivative results" (2008).
+    of matrix derivative results for forward and reverse mode algorithmic differentiation" (2008).
 
     Raises
     ------
@@ -195,7 +218,14 @@ def eigvalsh(x: Any, /) -> Tensor:
 
 
 class EigResult(NamedTuple):
-    """The eigenvalues of general matrices, in no order, and the eigenvectors as columns."""
+    """The eigenvalues of general matrices, in no order, and the eigenvectors as columns.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.linalg.eig(pb.tensor([[0.0, 1.0], [4.0, 0.0]])).eigenvalues.real.sort().values
+    tensor([-2.,  2.])
+    """
 
     eigenvalues: Tensor
     eigenvectors: Tensor
@@ -260,7 +290,14 @@ def _is_tracked(x: Any) -> bool:
 
 # -- singular values -------------------------------------------------------------------------------
 class SVDResult(NamedTuple):
-    """The factors of U diag(S) Vh; the singular values S are descending."""
+    """The factors of U diag(S) Vh; the singular values S are descending.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> pb.linalg.svd(pb.tensor([[0.0, 3.0], [4.0, 0.0]])).S
+    tensor([4., 3.])
+    """
 
     U: Tensor
     S: Tensor

@@ -304,7 +304,15 @@ def cholesky_inverse(L: Any, upper: bool = False) -> Tensor:
 
 
 class LstsqResult(NamedTuple):
-    """The solution of least squares, and how well it fits."""
+    """The solution of least squares, and how well it fits.
+
+    Examples
+    --------
+    >>> import pullback as pb
+    >>> a, b = pb.tensor([[1.0], [1.0]]), pb.tensor([[1.0], [3.0]])
+    >>> round(pb.linalg.lstsq(a, b).solution.item(), 4)
+    2.0
+    """
 
     solution: Tensor
     residuals: Tensor

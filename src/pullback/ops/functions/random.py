@@ -15,9 +15,10 @@ from pullback.core.function.dispatch import drawn_tensor
 from pullback.core.graph.locks import fork_safe_locks
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, ArgumentTypeError, ShapeError, compose
+from pullback.hints import Answering, hinted
 from pullback.ops.arguments import holds_somewhere, tensor_of
 from pullback.ops.axes import to_builtin
-from pullback.ops.functions.creation import hinted, shape_of
+from pullback.ops.functions.creation import shape_of
 from pullback.ops.functions.pointwise import add
 from pullback.ops.functions.repeating import broadcast_arrays
 from pullback.ops.primitives.arithmetic import divide, multiply, subtract
@@ -30,7 +31,7 @@ _seed: int | None = None
 
 
 # -- generators ------------------------------------------------------------------------------------
-class Generator:
+class Generator(Answering):
     """A source of random numbers on one device.
 
     Parameters
@@ -49,6 +50,8 @@ class Generator:
     True
     """
 
+    _kind = "Generator"
+
     def __init__(self, device: str = "cpu", seed: int | None = None) -> None:
         self.device = device
         self._source: RandomSource
@@ -56,9 +59,7 @@ class Generator:
 
     def manual_seed(self, seed: int | None) -> Generator:
         """Start again from `seed` and return this generator."""
-        seed = to_builtin(seed)
-        if seed is not None and (not isinstance(seed, int) or seed < 0):
-            raise ArgumentError(f"manual_seed: seed must be a non-negative integer, got {seed!r}")
+        seed = None if seed is None else _seed_of(seed)
         library, native = library_for(self.device)
         if hasattr(self, "_source"):
             _note(self)
@@ -66,13 +67,31 @@ class Generator:
         return self
 
     def get_state(self) -> Any:
-        """Return the state, to be put back with `set_state`."""
+        """Return the state, to be put back with `set_state`.
+
+        Examples
+        --------
+        >>> import pullback as pb
+        >>> generator = pb.Generator(seed=0)
+        >>> state = generator.get_state()
+        >>> first = pb.rand(2, generator=generator)
+        >>> generator.set_state(state)
+        >>> bool((pb.rand(2, generator=generator) == first).all())
+        True
+        """
         return self._source.get_state()
 
     def set_state(self, state: Any) -> None:
         """Go on from a state that `get_state` returned."""
         _note(self)
         self._source.set_state(state)
+
+
+def _seed_of(seed: Any) -> int:
+    number = to_builtin(seed)
+    if not isinstance(number, int) or number < 0:
+        raise ArgumentError(f"manual_seed: seed must be a non-negative integer, got {number!r}")
+    return number
 
 
 def manual_seed(seed: int) -> Generator:
@@ -88,6 +107,7 @@ def manual_seed(seed: int) -> Generator:
     True
     """
     global _seed
+    seed = _seed_of(seed)
     with _lock[0]:
         for generator in _defaults.values():
             generator.manual_seed(seed)
@@ -253,7 +273,7 @@ def randint(
     if begin >= end:
         raise ArgumentError(f"randint: low must be below high, got {begin} and {end}")
     source, kind = _source(generator, device), as_dtype(dtype)
-    shape = shape_of("randint", (tuple(size),))
+    shape = shape_of("randint", (size if isinstance(size, int) else tuple(size),))
     return drawn_tensor(lambda lead: source.integers(begin, end, (*lead, *shape), kind))
 
 

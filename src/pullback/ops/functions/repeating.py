@@ -79,7 +79,8 @@ def meshgrid(*arrays: Any, indexing: str = "xy") -> list[Tensor]:
     Parameters
     ----------
     *arrays : Tensor
-        The coordinates along each axis, vectors; a 0-d tensor is one coordinate.
+        The coordinates along each axis, vectors, or one list of them; a 0-d tensor is one
+        coordinate.
     indexing : str
         ``"ij"``: the i-th axis of the results is that of the i-th vector. ``"xy"``: the first two
         are exchanged, as in a picture.
@@ -101,6 +102,8 @@ def meshgrid(*arrays: Any, indexing: str = "xy") -> list[Tensor]:
     """
     if indexing not in ("xy", "ij"):
         raise ArgumentError(compose("meshgrid", "indexing 'xy' or 'ij' required", repr(indexing)))
+    if len(arrays) == 1 and isinstance(arrays[0], (tuple, list)):
+        arrays = tuple(arrays[0])
     for i, x in enumerate(arrays):
         needs_tensor("meshgrid", x, f"arrays[{i}]")
         if len(x.shape) > 1:

@@ -320,7 +320,9 @@ def nonzero(x: Any, /) -> tuple[Tensor, ...]:
 
 
 @wrapper_of(searchsorted_p)
-def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None) -> Tensor:
+def searchsorted(
+    x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None, right: bool = False
+) -> Tensor:
     """Return where each number of `x2` belongs in `x1` to keep it in order.
 
     Parameters
@@ -332,6 +334,8 @@ def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None)
         Before or after the elements that are equal.
     sorter : Tensor of integers, optional
         The indices that sort `x1`, where that is not in order.
+    right : bool
+        PyTorch's word for ``side="right"``.
 
     Raises
     ------
@@ -350,6 +354,7 @@ def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None)
         raise ShapeError(
             compose("searchsorted", "an x1 of one dimension required", came, ("x1", x1))
         )
+    side = "right" if right else side
     if side not in ("left", "right"):
         raise ArgumentError(compose("searchsorted", "'left' or 'right' required", repr(side)))
     if sorter is not None:

@@ -13,10 +13,11 @@ from pullback.hints import absent
 __all__ = ["ABSENT"]
 
 _NAMES = """
-    apply_ argpartition astype at bfloat16 choose compress conjugate copy data_ptr dump dumps
-    fill flags flat is_sparse layout lstsq lu lu_solve map2_ map_ new partition pin_memory
-    resize_ searchsorted set_ share_memory_ solve storage stride strides to_dense to_sparse
-    tobytes tofile untyped_storage
+    apply_ argpartition as_strided astype at bfloat16 block_until_ready choose compress
+    conjugate copy data_ptr devices dump dumps fill flags flat indices is_sparse layout lstsq lu
+    lu_solve map2_ map_ new partition pin_memory record_stream resize_ searchsorted set_
+    share_memory_ solve storage storage_offset stride strides to_dense to_sparse tobytes tofile
+    untyped_storage values
 """
 ABSENT = _NAMES.split()
 

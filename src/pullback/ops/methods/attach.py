@@ -269,6 +269,7 @@ def attach(methods: dict[str, Any]) -> None:
             setattr(Tensor, name, value)
             is_written = getattr(value, "__module__", "").startswith("pullback.ops.")
             if is_written and value.__code__.co_name == name and name[0] != "_":
+                value.__qualname__ = f"Tensor.{name}"  # in errors of Python's own
                 named_by_errors(value)
 
 

@@ -60,9 +60,11 @@ class KindMethods:
         """Return this tensor on the CPU."""
         return data_types.to(self, device="cpu")
 
-    def cuda(self: Any, device: Any = None) -> Tensor:
-        """Return this tensor on a GPU, the current one by default."""
-        return data_types.to(self, device="cuda" if device is None else f"cuda:{device}")
+    def cuda(self: Any, device: Any = None, non_blocking: Any = False) -> Tensor:
+        """Return this tensor on a GPU, the current one by default; copies end before it returns."""
+        if not isinstance(device, str):
+            device = "cuda" if device is None else f"cuda:{device}"
+        return data_types.to(self, device=device)
 
     def contiguous(self: Any) -> Tensor:
         """Return this tensor with its elements in row-major order, itself where they are."""

@@ -97,13 +97,8 @@ silu_p = elementwise(
     floating=True,
     domain=both(-3, 3),
     reference=(lambda np, x: x / (1 + np.exp(-x))),
-    doc=documented(
-        "Return x * sigmoid(x), also called swish.",
-        "pb.nn.functional.silu(pb.tensor([0.0, 1.0]))",
-        "tensor([0.0000, 0.7311])",
-    ),
+    doc="Return x * sigmoid(x).",
 )
-silu = silu_p.public
 
 
 # -- smooth ramps ----------------------------------------------------------------------------------

@@ -44,6 +44,19 @@ _ndarray = NUMPY.array_types[0]
 _BY_POSITION = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
+def _argnum_of(api: str, argnum: Argnum, argnums: Argnum | None) -> Argnum:
+    """Return what `argnum`, or its synonym `argnums`, says."""
+    for given in (argnum, argnums):
+        if is_array(given) or isinstance(given, (Tensor, float)):
+            raise _no_argnum(api, given, f"to differentiate at it, write {api}(f)(x)")
+    if argnums is None:
+        return argnum
+    if argnum != 0:
+        came = f"argnum={argnum!r} and argnums={argnums!r}"
+        raise ArgumentError(compose(api, "argnum or argnums required, which mean the same", came))
+    return argnums
+
+
 class Input(NamedTuple):
     """One leaf of a differentiated argument: the original, and the tensor that replaces it."""
 
@@ -170,6 +183,13 @@ def all_arguments(api: str, fun: Callable[..., Any], primals: Any) -> Arguments:
 
 
 # -- positions and names ---------------------------------------------------------------------------
+def _no_argnum(api: str, came: Any, hint: str | None = None) -> ArgumentTypeError:
+    shown = f"{type(came).__name__} {reprlib.repr(came)}"
+    return ArgumentTypeError(
+        compose(api, "argnum of positions or names required", shown, hint=hint)
+    )
+
+
 def _key_of(
     api: str, fun: Callable[..., Any], wanted: Any, args: Sequence[Any], kwargs: dict[str, Any]
 ) -> int | str:
@@ -177,8 +197,7 @@ def _key_of(
     if isinstance(wanted, str):
         return wanted if wanted in kwargs else _named(api, fun, wanted, args, kwargs)
     if not hasattr(wanted, "__index__") or isinstance(wanted, bool):
-        came = f"{type(wanted).__name__} {wanted!r}"
-        raise ArgumentTypeError(compose(api, "argnum of positions or names required", came))
+        raise _no_argnum(api, wanted)
     count = len(args)
     if not -count <= wanted < count:
         required = f"the positional argument that argnum={wanted} names required"
@@ -292,12 +311,9 @@ class Transformed:
             raise ArgumentTypeError(compose(api, "a function required", type(fun).__name__))
         self.__name__ = self.__qualname__ = api  # where the function has no name
         functools.update_wrapper(self, fun)
-        if (argnums := settings.pop("argnums", None)) is not None:
-            if settings["argnum"] != 0:
-                required = "argnum or argnums required, which mean the same"
-                came = f"argnum={settings['argnum']!r} and argnums={argnums!r}"
-                raise ArgumentError(compose(api, required, came))
-            settings["argnum"] = argnums
+        if "argnum" in settings:
+            argnums = settings.pop("argnums", None)
+            settings["argnum"] = _argnum_of(api, settings["argnum"], argnums)
         self._transform, self._fun, self._settings = transform, fun, settings
         self._api, self._argnum = api, settings.get("argnum", 0)
         self._has_aux = settings.get("has_aux", False)

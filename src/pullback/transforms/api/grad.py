@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from pullback.hints import hinted
 from pullback.ops.functions.creation import ones_like
 from pullback.transforms.api.arguments import (
     Argnum,
@@ -23,6 +24,7 @@ from pullback.transforms.api.recording import (
 from pullback.transforms.directions import as_tensor, directions
 
 
+@hinted
 def grad(
     fun: Function, argnum: Argnum = 0, has_aux: bool = False, *, argnums: Argnum | None = None
 ) -> Function:
@@ -79,6 +81,7 @@ def grad(
     return Gradient(grad, fun, argnum=argnum, argnums=argnums, has_aux=has_aux)
 
 
+@hinted
 def value_and_grad(
     fun: Function, argnum: Argnum = 0, has_aux: bool = False, *, argnums: Argnum | None = None
 ) -> Function:
@@ -98,6 +101,7 @@ def value_and_grad(
     return Gradient(value_and_grad, fun, argnum=argnum, argnums=argnums, has_aux=has_aux)
 
 
+@hinted
 def elementwise_grad(
     fun: Function, argnum: Argnum = 0, *, argnums: Argnum | None = None
 ) -> Function:
@@ -143,6 +147,7 @@ class Gradient(Transformed):
 
 
 # -- vjp -------------------------------------------------------------------------------------------
+@hinted
 def vjp(fun: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
     """Return the value of `fun` and the function that pulls cotangents back to its arguments.
 

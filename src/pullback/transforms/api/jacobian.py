@@ -16,6 +16,7 @@ from pullback.core.graph.node import CustomNode, Node
 from pullback.core.tensor.endings import run_in_call
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, BatchedValueError, GraphError, compose
+from pullback.hints import hinted
 from pullback.ops.functions.joining import stack
 from pullback.ops.functions.manipulation import broadcast_to, moveaxis
 from pullback.transforms.api.arguments import (
@@ -44,6 +45,7 @@ _WORTHWHILE = 4  # rows from which on a batch of them is quicker than one after 
 _MOST_AT_ONCE = 2**22  # elements of a gradient of a batch
 
 
+@hinted
 def jacobian(
     fun: Function,
     argnum: Argnum = 0,
@@ -104,6 +106,7 @@ def jacobian(
     return Jacobian(jacobian, fun, argnum=argnum, argnums=argnums, mode=mode, has_aux=has_aux)
 
 
+@hinted
 def jacrev(
     fun: Function, argnum: Argnum = 0, has_aux: bool = False, *, argnums: Argnum | None = None
 ) -> Function:
@@ -122,6 +125,7 @@ def jacrev(
     return Jacobian(jacrev, fun, argnum=argnum, argnums=argnums, has_aux=has_aux)
 
 
+@hinted
 def jacfwd(
     fun: Function, argnum: Argnum = 0, has_aux: bool = False, *, argnums: Argnum | None = None
 ) -> Function:
@@ -361,6 +365,7 @@ def _block(columns: Tensor | None, out: Tensor, source: Tensor) -> Tensor:
 
 
 # -- hessian ---------------------------------------------------------------------------------------
+@hinted
 def hessian(
     fun: Function, argnum: Argnum = 0, has_aux: bool = False, *, argnums: Argnum | None = None
 ) -> Function:
@@ -403,6 +408,7 @@ def hessian(
     return Hessian(hessian, fun, argnum=argnum, argnums=argnums, has_aux=has_aux)
 
 
+@hinted
 def hvp(fun: Function, argnum: Argnum = 0, *, argnums: Argnum | None = None) -> Function:
     """Return the function that multiplies the Hessian of `fun` with a vector from the right.
 
@@ -444,6 +450,7 @@ def hvp(fun: Function, argnum: Argnum = 0, *, argnums: Argnum | None = None) -> 
     return HessianProduct(hvp, fun, argnum=argnum, argnums=argnums)
 
 
+@hinted
 def vhp(fun: Function, argnum: Argnum = 0, *, argnums: Argnum | None = None) -> Function:
     """Return the function that multiplies the Hessian of `fun` with a vector from the left.
 

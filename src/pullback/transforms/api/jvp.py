@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from pullback.core.custom.pytree import Structure, flatten, map_leaves, unflatten
 from pullback.core.tensor.tensor import Tensor, box, in_class
+from pullback.hints import hinted
 from pullback.ops.functions.creation import zeros_like
 from pullback.transforms.api.arguments import Arguments, Function, all_arguments, name_of
 from pullback.transforms.api.recording import (
@@ -23,6 +24,7 @@ from pullback.transforms.levels import new_level, run_recorded
 from pullback.transforms.wrapped import part_of, run_wrapped, tensor_of_part
 
 
+@hinted
 def jvp(
     fun: Function, primals: Sequence[Any], tangents: Any, has_aux: bool = False
 ) -> tuple[Any, ...]:
@@ -76,6 +78,7 @@ def jvp(
     return (value, tangent, result.auxiliary()) if has_aux else (value, tangent)
 
 
+@hinted
 def linearize(fun: Function, *primals: Any) -> tuple[Any, Any]:
     """Return the value of `fun` and its derivative as a linear function of directions.
 

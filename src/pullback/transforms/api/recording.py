@@ -226,7 +226,9 @@ def check_scalar(arguments: Arguments, out: Tensor, instead: str) -> None:
         required = f"a scalar result of {name_of(arguments.fun)} required"
         hint = f"reduce it, for instance with sum(), or use {instead}"
         came = f"shape {out.shape}"
-        raise GraphError(compose(arguments.api, required, came, ("result", out), hint=hint))
+        error = GraphError(compose(arguments.api, required, came, ("result", out), hint=hint))
+        error.needs_scalar = True
+        raise error
 
 
 # -- values as the caller gets them ----------------------------------------------------------------

@@ -54,8 +54,8 @@ def _(ctx: Any, grad_output: Any) -> Any:
 def straight_through(fun: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """Return `fun` as a function whose gradient is that of the identity.
 
-    Bengio et al. (2013), Estimating or propagating gradients through stochastic neurons,
-    arXiv:1308.3432.
+    Bengio et al. (2013), Estimating or propagating gradients through stochastic neurons for
+    conditional computation, arXiv:1308.3432.
 
     Parameters
     ----------

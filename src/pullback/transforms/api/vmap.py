@@ -15,6 +15,7 @@ from pullback.core.custom.pytree import Structure, children, flatten, path_of, p
 from pullback.core.function.namespace import TENSOR_XP
 from pullback.core.tensor.tensor import Tensor, box
 from pullback.errors import ArgumentError, ArgumentTypeError, ShapeError, TensorIndexError, compose
+from pullback.hints import hinted
 from pullback.ops.functions.creation import asarray
 from pullback.transforms.api.arguments import Function, Transformed, name_of, tensor_for
 from pullback.transforms.api.recording import leaves_as_given
@@ -27,6 +28,7 @@ from pullback.transforms.wrapped import numpy_scalar, part_of, run_wrapped, tens
 _RANDOMNESS = ("error", "same", "different")
 
 
+@hinted
 def vmap(
     fun: Function,
     in_axes: Any = 0,
