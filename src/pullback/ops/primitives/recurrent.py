@@ -1,77 +1,147 @@
-"""The steps of an LSTM over a sequence, with a rule of its own for speed.
+"""The steps of an LSTM and of a GRU over a sequence, with rules of their own for speed.
 
-Step by step an LSTM is a dozen operations. The rule computes the gates anew, from the states, which
-are the results; the gradient of the weight is one product for all steps.
+Step by step each is a dozen operations. Here the results are the states and the gates of each step.
+The rules compute derivatives of many steps at once from these, so that a step back is little more
+than a product; the gradient of the weight is one product for all steps. As
+sigmoid(p) = tanh(p / 2) / 2 + 1 / 2, the products of gates are halved, and one tanh gives gates and
+new parts.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
+from pullback.arrays import NUMPY
 from pullback.ops.declare import operation
 from pullback.ops.samples import real, sample
 
+_np = NUMPY.xp
+# Elements of gates whose derivatives are computed at once: what is computed of them stays in the
+# processor's cache.
+_AT_ONCE = 32768
 
-def _halved(xp: Any, x: Any, weight: Any) -> tuple[Any, Any, Any]:
-    """Return x and the weight, transposed, with the products of the gates halved, and the factors.
 
-    As sigmoid(p) = tanh(p / 2) / 2 + 1 / 2, one tanh gives the gates and the new part.
-    """
+# -- what they share -------------------------------------------------------------------------------
+def _halved(xp: Any, weight: Any, halves: tuple[float, ...]) -> tuple[Any, Any]:
+    """Return the factor of each row of a weight, and the weight transposed, times the factors."""
     rows, n = weight.shape
-    ones = xp.ones_like(weight[:, 0])
-    factors = xp.concat((ones[: 2 * n] * 0.5, ones[:n], ones[:n] * 0.5), axis=0)
+    ones = xp.ones_like(weight[: rows // len(halves), 0])
+    factors = xp.concat([ones * half for half in halves], axis=0)
     # With its rows in a row it is twice as quick to multiply by.
     turned = xp.reshape(xp.reshape(xp.matrix_transpose(weight), (n * rows,)), (n, rows))
-    return x * factors, turned * factors, factors
+    return factors, turned * factors
 
 
-def _gates(bent: Any, n: int) -> tuple[Any, Any, Any, Any]:
-    """Return the gates i, f and o, and between them the new part g."""
-    gates = bent * 0.5 + 0.5
-    return gates[..., :n], gates[..., n : 2 * n], bent[..., 2 * n : 3 * n], gates[..., 3 * n :]
+def _parts(x: Any, n: int) -> list[Any]:
+    """Return the parts of length n of the last axis."""
+    return [x[..., k : k + n] for k in range(0, x.shape[-1], n)]
 
 
-def _lstm(xp: Any, x: Any, weight: Any, h: Any, c: Any) -> list[Any]:
-    x, turned, _ = _halved(xp, x, weight)
-    hs, cs = [], []
+def _forwards(xp: Any, step: Callable[..., Any], x: Any, *states: Any) -> list[Any]:
+    """Return the states, and the gates, after each step on x and the states before it."""
+    rows = []
     for t in range(x.shape[0]):
-        i, f, new, o = _gates(xp.tanh(xp.matmul(h, turned) + x[t, ...]), weight.shape[1])
+        *states, gates = step(x[t, ...], *states)
+        rows.append((*states, gates))
+    return [xp.stack(column) for column in zip(*rows, strict=True)]
+
+
+def _backwards(
+    xp: Any, prepared: Callable[..., Any], of_steps: Sequence[Any], *to_states: Any
+) -> tuple[list[Any], Sequence[Any]]:
+    """Return the gradients of the products of each step, and those of the first states.
+
+    ``prepared`` gets of `of_steps`, arrays or None, what belongs to some steps, and returns
+    ``step(t, to_h, ...)`` for these: a tuple of the former, and gradients of the states before it.
+    """
+    (count, *shape), rows = of_steps[-1].shape, []
+    size = max(1, _AT_ONCE // max(1, math.prod(shape)))
+    for end in range(count, 0, -size):
+        start = max(0, end - size)
+        step = prepared(*[a if a is None else a[start:end, ...] for a in of_steps])
+        for t in reversed(range(end - start)):
+            row, *to_states = step(t, *to_states)
+            rows.append(row)
+    return [xp.stack(column) for column in zip(*rows[::-1], strict=True)], to_states
+
+
+def _before(xp: Any, first: Any, states: Any) -> Any:
+    return xp.concat((first[None, ...], states[:-1, ...]), axis=0)
+
+
+def _by_weight(xp: Any, grads: Any, states: Any) -> Any:
+    """Return the gradient of the weight that states of all steps were multiplied by."""
+    rows = math.prod(grads.shape[:-1])
+    grads, states = (xp.reshape(a, (rows, a.shape[-1])) for a in (grads, states))
+    return xp.matmul(xp.matrix_transpose(grads), states)
+
+
+# -- LSTM ------------------------------------------------------------------------------------------
+def _lstm(xp: Any, x: Any, weight: Any, h: Any, c: Any) -> list[Any]:
+    factors, turned = _halved(xp, weight, (0.5, 0.5, 1, 0.5))
+    rest = 1 - factors
+    if xp is _np:
+        return _lstm_numpy(x, turned, factors, rest, h, c)
+
+    def step(products: Any, h: Any, c: Any) -> tuple[Any, Any, Any]:
+        gates = xp.tanh(xp.matmul(h, turned) + products) * factors + rest
+        i, f, new, o = _parts(gates, weight.shape[1])
         c = f * c + i * new
-        h = o * xp.tanh(c)
-        hs.append(h)
-        cs.append(c)
-    return [xp.stack(hs), xp.stack(cs)]
+        return o * xp.tanh(c), c, gates
+
+    return _forwards(xp, step, x * factors, h, c)
 
 
-def _lstm_rule(g: Any, x: Any, weight: Any, h: Any, c: Any, hs: Any, cs: Any, xp: Any) -> list[Any]:
-    n, (gh, gc), (x, turned, factors) = weight.shape[1], g, _halved(xp, x, weight)
-    slopes = factors * factors  # of the gates by their products, where that of tanh is 1
-    weight = weight * slopes[:, None]
-    grads, to_h, to_c = [], xp.zeros_like(h), xp.zeros_like(c)
-    for t in reversed(range(x.shape[0])):
-        before, was = (hs[t - 1, ...], cs[t - 1, ...]) if t else (h, c)
-        bent = xp.tanh(xp.matmul(before, turned) + x[t, ...])
-        i, f, new, o = _gates(bent, n)
-        out = xp.tanh(cs[t, ...])
+def _lstm_numpy(x: Any, turned: Any, factors: Any, rest: Any, h: Any, c: Any) -> list[Any]:
+    n = len(turned)
+    hs, cs, gates = (_np.empty((*x.shape[:-1], k * n), x.dtype) for k in (1, 1, 4))
+    for products, to_h, to_c, each in zip(x, hs, cs, gates, strict=True):
+        _np.multiply(products, factors, each)
+        each += h.dot(turned)
+        _np.tanh(each, each)
+        each *= factors
+        each += rest
+        i, f, new, o = _parts(each, n)
+        c = _np.multiply(f, c, to_c)
+        c += i * new
+        h = _np.multiply(o, _np.tanh(c), to_h)
+    return [hs, cs, gates]
+
+
+def _lstm_back(
+    xp: Any, weight: Any, gh: Any, gc: Any, g_gates: Any, before: Any, cs: Any, gates: Any
+) -> Callable[..., Any]:
+    i, f, new, o = _parts(gates, weight.shape[1])
+    out = xp.tanh(cs)
+    of_gates = xp.concat((i - i * i, f - f * f, 1 - new * new, o - o * o), axis=-1)
+    slopes = xp.concat((new, before, i, out), axis=-1) * of_gates
+    through = o * (1 - out * out)
+
+    def step(t: int, to_h: Any, to_c: Any) -> tuple[Any, Any, Any]:
         to_h = to_h if gh is None else to_h + gh[t, ...]
-        to_c = to_h * o * (1 - out * out) + to_c
+        to_c = to_h * through[t, ...] + to_c
         to_c = to_c if gc is None else to_c + gc[t, ...]
-        by_gates = xp.concat((to_c * new, to_c * was, to_c * i, to_h * out), axis=-1)
-        grads.append(by_gates * (1 - bent * bent))
-        to_h, to_c = xp.matmul(grads[-1], weight), to_c * f
-    gx = xp.stack(grads[::-1]) * slopes
-    count = math.prod(gx.shape[:-1])
-    states = xp.reshape(xp.concat((h[None, ...], hs[:-1, ...]), axis=0), (count, n))
-    by_rows = xp.matrix_transpose(xp.reshape(gx, (count, 4 * n)))
-    return [gx, xp.matmul(by_rows, states), to_h, to_c]
+        grad = xp.concat((to_c, to_c, to_c, to_h), axis=-1) * slopes[t, ...]
+        grad = grad if g_gates is None else grad + g_gates[t, ...] * of_gates[t, ...]
+        return (grad,), xp.matmul(grad, weight), to_c * f[t, ...]
+
+    return step
+
+
+def _lstm_rule(g: Any, weight: Any, h: Any, c: Any, hs: Any, cs: Any, gates: Any, xp: Any) -> Any:
+    of_steps, zeros = (*g, _before(xp, c, cs), cs, gates), map(xp.zeros_like, (h, c))
+    (gx,), first = _backwards(xp, partial(_lstm_back, xp, weight), of_steps, *zeros)
+    return [gx, _by_weight(xp, gx, _before(xp, h, hs)), *first]
 
 
 lstm_p: Any = operation(
     "lstm",
     _lstm,
     vjp_all=_lstm_rule,
-    results=("hs", "cs"),
+    results=("hs", "cs", "gates"),
     multi=True,
     floating=True,
     domain=real(-2, 2),
@@ -81,10 +151,107 @@ lstm_p: Any = operation(
         sample((2, 0, 4), (4, 1), (0, 1), (0, 1)),
     ),
     scalars=False,
-    doc="""Return the states h and c after each step of an LSTM.
+    doc="""Return the states h and c after each step of an LSTM, and its gates (i, f, g, o).
 
-    `x` holds the products with the input, of all gates (i, f, g, o), step by step; `weight` gives
-    those with the state; `h` and `c` are the first states.
+    `x` holds the products with the input, of all gates, step by step; `weight` gives those with the
+    state; `h` and `c` are the first states.
+    """,
+    batch="steps",
+)
+
+
+# -- GRU -------------------------------------------------------------------------------------------
+def _gru(xp: Any, x: Any, weight: Any, h: Any) -> list[Any]:
+    n = h.shape[-1]
+    factors, turned = _halved(xp, weight[:, :n], (0.5, 0.5, 1))
+    bias = xp.sum(weight[:, n:], axis=1) * factors
+    if xp is _np:
+        return _gru_numpy(x, turned, factors, bias, h)
+
+    def step(products: Any, h: Any) -> tuple[Any, Any]:
+        r, z, by_input = _parts(products, n)
+        to_r, to_z, by_state = _parts(xp.matmul(h, turned) + bias, n)
+        r, z = (xp.tanh(a) * 0.5 + 0.5 for a in (r + to_r, z + to_z))
+        new = xp.tanh(by_input + r * by_state)
+        return new + z * (h - new), xp.concat((r, z, new, by_state), axis=-1)
+
+    return _forwards(xp, step, x * factors, h)
+
+
+def _gru_numpy(x: Any, turned: Any, factors: Any, bias: Any, h: Any) -> list[Any]:
+    n = len(turned)
+    hs, gates = (_np.empty((*x.shape[:-1], k * n), x.dtype) for k in (1, 4))
+    for products, to_h, each in zip(x, hs, gates, strict=True):
+        by_state = h.dot(turned)
+        by_state += bias
+        both, (r, z, new, of_state) = each[..., : 2 * n], _parts(each, n)
+        _np.multiply(products, factors, each[..., : 3 * n])
+        both += by_state[..., : 2 * n]
+        _np.tanh(both, both)
+        both *= 0.5
+        both += 0.5
+        of_state[...] = by_state[..., 2 * n :]
+        new += r * of_state
+        _np.tanh(new, new)
+        h = _np.subtract(h, new, to_h)
+        h *= z
+        h += new
+    return [hs, gates]
+
+
+def _gru_back(
+    xp: Any, weight: Any, gh: Any, g_gates: Any, before: Any, gates: Any
+) -> Callable[..., Any]:
+    n = before.shape[-1]
+    r, z, new, by_state = _parts(gates, n)
+    of_r, of_z, of_new = r - r * r, z - z * z, 1 - new * new
+    by_new = (1 - z) * of_new
+    slopes = xp.concat((by_new * by_state * of_r, (before - new) * of_z, by_new * r), axis=-1)
+    if g_gates is not None:
+        g_r, g_z, g_new, g_state = _parts(g_gates, n)
+        added_new = g_new * of_new
+        more = (g_r + added_new * by_state) * of_r, g_z * of_z, added_new * r + g_state
+        added = xp.concat(more, axis=-1)
+
+    def step(t: int, to_h: Any) -> tuple[Any, Any]:
+        to_h = to_h if gh is None else to_h + gh[t, ...]
+        grad = xp.concat((to_h, to_h, to_h), axis=-1) * slopes[t, ...]
+        to_new = to_h * by_new[t, ...]
+        if g_gates is not None:
+            grad, to_new = grad + added[t, ...], to_new + added_new[t, ...]
+        return (grad, to_new), xp.matmul(grad, weight) + to_h * z[t, ...]
+
+    return step
+
+
+def _gru_rule(g: Any, weight: Any, h: Any, hs: Any, gates: Any, xp: Any) -> Any:
+    n, before = h.shape[-1], _before(xp, h, hs)
+    prepared = partial(_gru_back, xp, weight[:, :n])
+    (grads, to_new), first = _backwards(xp, prepared, (*g, before, gates), xp.zeros_like(h))
+    ones = xp.ones_like(before[..., : weight.shape[1] - n])  # what the bias is multiplied by
+    gx = xp.concat((grads[..., : 2 * n], to_new), axis=-1)
+    return [gx, _by_weight(xp, grads, xp.concat((before, ones), axis=-1)), *first]
+
+
+gru_p: Any = operation(
+    "gru",
+    _gru,
+    vjp_all=_gru_rule,
+    results=("hs", "gates"),
+    multi=True,
+    floating=True,
+    domain=real(-2, 2),
+    samples=(
+        sample((3, 2, 6), (6, 3), (2, 2)),
+        sample((2, 3), (3, 1), (1,)),
+        sample((2, 0, 3), (3, 2), (0, 1)),
+    ),
+    scalars=False,
+    doc="""Return the states h after each step of a GRU, and its gates.
+
+    `x` holds the products with the input, of r, z and the new part, step by step; `weight` gives
+    those with the state, and may have the bias of these as one more column; `h` is the first state.
+    The gates are r, z, the new part and its product with the state.
     """,
     batch="steps",
 )
