@@ -317,11 +317,12 @@ class NumPy(Library):
 
     def add_at(self, a: Array, index: Any, value: Any) -> Array:
         try:
-            numbers = _numbers(a, index, value)
-            if numbers is None:
-                np.add.at(a, index, value)
-            else:
+            if (sums := _sums_by_row(a, index, value)) is not None:
+                a += sums
+            elif (numbers := _numbers(a, index, value)) is not None:
                 np.add.at(a.reshape(-1), numbers.reshape(-1), value.reshape(-1))
+            else:
+                np.add.at(a, index, value)
         except IndexError as error:
             raise index_error(a, error) from None
         except ValueError:
@@ -335,6 +336,28 @@ def _element(a: Array, index: Any) -> Array:
 
 
 _MANY = 1000  # from here on, numbering the elements costs less than it saves
+_FEW, _WIDE = 64, 8  # rows that are added to, and their length, for which a product is quicker
+
+
+def _sums_by_row(a: Array, index: Any, value: Any) -> Any:
+    """Return what is added to each row of `a`, where an array of integers names few long ones.
+
+    It is a product with ones and zeros: None where a number is not finite, since 0 inf is NaN.
+    """
+    index = index[0] if index.__class__ is tuple and len(index) == 1 else index
+    if not isinstance(index, np.ndarray) or index.dtype.kind not in "iu":
+        return None
+    if not isinstance(value, np.ndarray) or value.size < _MANY or value.dtype != a.dtype:
+        return None
+    if a.dtype.kind != "f" or a.dtype.itemsize < 4 or not 0 < len(a) <= _FEW:
+        return None
+    if value.shape != (*index.shape, *a.shape[1:]) or value.size < _WIDE * index.size:
+        return None
+    named = np.zeros((len(a), index.size), a.dtype)
+    named[index.reshape(-1), np.arange(index.size)] = 1
+    with np.errstate(invalid="ignore"):
+        sums = named.dot(value.reshape(index.size, -1)).reshape(a.shape)
+    return sums if np.isfinite(sums).all() else None
 
 
 def _numbers(a: Array, index: Any, value: Any) -> Any:
