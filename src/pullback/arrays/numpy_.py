@@ -70,11 +70,24 @@ def _prod(x: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -
 
 
 def _max(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
-    return _maximum(x, axis=axis, keepdims=keepdims)
+    return _extreme(_maximum, x, axis, keepdims)
 
 
 def _min(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
-    return _minimum(x, axis=axis, keepdims=keepdims)
+    return _extreme(_minimum, x, axis, keepdims)
+
+
+_SHORT, _ROWS = 24, 40  # numbers of a row, and rows, from which on columns are quicker
+
+
+def _extreme(reduce: Any, x: Any, axis: Any, keepdims: bool) -> Any:
+    """Return the largest or the smallest: of many short rows as columns, a tenth of the time."""
+    if axis.__class__ is int and 0 < x.ndim and axis in (-1, x.ndim - 1):
+        n = x.shape[-1]
+        if 0 < n <= _SHORT and x.size >= _ROWS * n and x.flags.c_contiguous:
+            shape = (*x.shape[:-1], 1) if keepdims else x.shape[:-1]
+            return reduce(np.ascontiguousarray(x.reshape(-1, n).T), 0).reshape(shape)
+    return reduce(x, axis, None, None, keepdims)
 
 
 def _any(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
