@@ -82,7 +82,7 @@ _SHORT, _ROWS = 24, 40  # numbers of a row, and rows, from which on columns are 
 
 def _extreme(reduce: Any, x: Any, axis: Any, keepdims: bool) -> Any:
     """Return the largest or the smallest: of many short rows as columns, a tenth of the time."""
-    if axis.__class__ is int and 0 < x.ndim and axis in (-1, x.ndim - 1):
+    if axis.__class__ is int and x.ndim > 0 and axis in (-1, x.ndim - 1):
         n = x.shape[-1]
         if 0 < n <= _SHORT and x.size >= _ROWS * n and x.flags.c_contiguous:
             shape = (*x.shape[:-1], 1) if keepdims else x.shape[:-1]
