@@ -195,7 +195,7 @@ def _lstm(x, weight, h, c):
         i, f, o, g = _sigmoid(i), _sigmoid(f), _sigmoid(o), np.tanh(g)
         c = f * c + i * g
         h = o * np.tanh(c)
-        rows.append((h, c, np.concatenate((i, f, g, o), -1)))
+        rows.append((h, c, np.stack((i, f, g, o), -2)))
     return tuple(map(np.stack, zip(*rows, strict=True)))
 
 
@@ -207,7 +207,7 @@ def _gru(x, weight, h):
         r, z = _sigmoid(r + hr), _sigmoid(z + hz)
         n = np.tanh(n + r * hn)
         h = (1 - z) * n + z * h
-        rows.append((h, np.concatenate((r, z, n, hn), -1)))
+        rows.append((h, np.stack((r, z, n, hn), -2)))
     return tuple(map(np.stack, zip(*rows, strict=True)))
 
 

@@ -25,19 +25,31 @@ _AT_ONCE = 32768
 
 
 # -- what they share -------------------------------------------------------------------------------
-def _halved(xp: Any, weight: Any, halves: tuple[float, ...]) -> tuple[Any, Any]:
-    """Return the factor of each row of a weight, and the weight transposed, times the factors."""
+def _turned(xp: Any, weight: Any, halves: tuple[float, ...]) -> tuple[Any, Any]:
+    """Return a weight transposed, and the factor of each of its rows, one for each part of them."""
     rows, n = weight.shape
     ones = xp.ones_like(weight[: rows // len(halves), 0])
     factors = xp.concat([ones * half for half in halves], axis=0)
     # With its rows in a row it is twice as quick to multiply by.
-    turned = xp.reshape(xp.reshape(xp.matrix_transpose(weight), (n * rows,)), (n, rows))
-    return factors, turned * factors
+    return xp.reshape(xp.reshape(xp.matrix_transpose(weight), (n * rows,)), (n, rows)), factors
 
 
 def _parts(x: Any, n: int) -> list[Any]:
     """Return the parts of length n of the last axis."""
     return [x[..., k : k + n] for k in range(0, x.shape[-1], n)]
+
+
+def _gates(gates: Any) -> list[Any]:
+    return [gates[..., k, :] for k in range(gates.shape[-2])]
+
+
+def _empty_gates(x: Any, n: int) -> tuple[Any, Any]:
+    """Return memory for four gates of each step, and the array of it that is the result.
+
+    A gate of a step is in one piece: operations on such take a third of the time.
+    """
+    memory = _np.empty((len(x), 4, *x.shape[1:-1], n), x.dtype)
+    return memory, _np.moveaxis(memory, 1, -2)
 
 
 def _forwards(xp: Any, step: Callable[..., Any], x: Any, *states: Any) -> list[Any]:
@@ -79,32 +91,42 @@ def _by_weight(xp: Any, grads: Any, states: Any) -> Any:
     return xp.matmul(xp.matrix_transpose(grads), states)
 
 
+def _empty_parts(x: Any, count: int, n: int) -> tuple[Any, Any]:
+    """Return memory for so many products of a step, and the same as one array for each."""
+    lead = x.shape[1:-1]
+    memory = _np.empty((*lead, count * n), x.dtype)
+    return memory, _np.moveaxis(memory.reshape(*lead, count, n), -2, 0)
+
+
 # -- LSTM ------------------------------------------------------------------------------------------
 def _lstm(xp: Any, x: Any, weight: Any, h: Any, c: Any) -> list[Any]:
-    factors, turned = _halved(xp, weight, (0.5, 0.5, 1, 0.5))
+    turned, factors = _turned(xp, weight, (0.5, 0.5, 1, 0.5))
     rest = 1 - factors
     if xp is _np:
         return _lstm_numpy(x, turned, factors, rest, h, c)
 
     def step(products: Any, h: Any, c: Any) -> tuple[Any, Any, Any]:
-        gates = xp.tanh(xp.matmul(h, turned) + products) * factors + rest
-        i, f, new, o = _parts(gates, weight.shape[1])
+        bent = xp.tanh((xp.matmul(h, turned) + products) * factors)
+        i, f, new, o = gates = _parts(bent * factors + rest, weight.shape[1])
         c = f * c + i * new
-        return o * xp.tanh(c), c, gates
+        return o * xp.tanh(c), c, xp.stack(gates, axis=-2)
 
-    return _forwards(xp, step, x * factors, h, c)
+    return _forwards(xp, step, x, h, c)
 
 
 def _lstm_numpy(x: Any, turned: Any, factors: Any, rest: Any, h: Any, c: Any) -> list[Any]:
-    n = len(turned)
-    hs, cs, gates = (_np.empty((*x.shape[:-1], k * n), x.dtype) for k in (1, 1, 4))
-    for products, to_h, to_c, each in zip(x, hs, cs, gates, strict=True):
-        _np.multiply(products, factors, each)
-        each += h.dot(turned)
-        _np.tanh(each, each)
-        each *= factors
-        each += rest
-        i, f, new, o = _parts(each, n)
+    n, lead = len(turned), x.shape[1:-1]
+    hs, cs = (_np.empty((len(x), *lead, n), x.dtype) for _ in range(2))
+    memory, gates = _empty_gates(x, n)
+    bent, parts = _empty_parts(x, 4, n)
+    rest = rest.reshape(4, *(1,) * len(lead), n)
+    for products, to_h, to_c, each in zip(x, hs, cs, memory, strict=True):
+        _np.dot(h, turned, bent)
+        _np.add(bent, products, bent)
+        _np.multiply(bent, factors, bent)
+        _np.tanh(bent, bent)
+        _np.multiply(bent, factors, bent)
+        i, f, new, o = _np.add(parts, rest, each)
         c = _np.multiply(f, c, to_c)
         c += i * new
         h = _np.multiply(o, _np.tanh(c), to_h)
@@ -114,18 +136,20 @@ def _lstm_numpy(x: Any, turned: Any, factors: Any, rest: Any, h: Any, c: Any) ->
 def _lstm_back(
     xp: Any, weight: Any, gh: Any, gc: Any, g_gates: Any, before: Any, cs: Any, gates: Any
 ) -> Callable[..., Any]:
-    i, f, new, o = _parts(gates, weight.shape[1])
-    out = xp.tanh(cs)
-    of_gates = xp.concat((i - i * i, f - f * f, 1 - new * new, o - o * o), axis=-1)
-    slopes = xp.concat((new, before, i, out), axis=-1) * of_gates
+    (i, f, new, o), out = _gates(gates), xp.tanh(cs)
+    of_i, of_f, of_new, of_o = i - i * i, f - f * f, 1 - new * new, o - o * o
+    slopes = xp.concat((of_i * new, of_f * before, of_new * i, of_o * out), axis=-1)
     through = o * (1 - out * out)
+    if g_gates is not None:
+        of_gates = xp.stack((of_i, of_f, of_new, of_o), axis=-2)
+        added = xp.reshape(g_gates * of_gates, slopes.shape)
 
     def step(t: int, to_h: Any, to_c: Any) -> tuple[Any, Any, Any]:
         to_h = to_h if gh is None else to_h + gh[t, ...]
         to_c = to_h * through[t, ...] + to_c
         to_c = to_c if gc is None else to_c + gc[t, ...]
         grad = xp.concat((to_c, to_c, to_c, to_h), axis=-1) * slopes[t, ...]
-        grad = grad if g_gates is None else grad + g_gates[t, ...] * of_gates[t, ...]
+        grad = grad if g_gates is None else grad + added[t, ...]
         return (grad,), xp.matmul(grad, weight), to_c * f[t, ...]
 
     return step
@@ -163,35 +187,38 @@ lstm_p: Any = operation(
 # -- GRU -------------------------------------------------------------------------------------------
 def _gru(xp: Any, x: Any, weight: Any, h: Any) -> list[Any]:
     n = h.shape[-1]
-    factors, turned = _halved(xp, weight[:, :n], (0.5, 0.5, 1))
-    bias = xp.sum(weight[:, n:], axis=1) * factors
+    turned, factors = _turned(xp, weight[:, :n], (0.5, 0.5, 1))
+    bias = xp.sum(weight[:, n:], axis=1)
     if xp is _np:
-        return _gru_numpy(x, turned, factors, bias, h)
+        return _gru_numpy(x, turned, bias, h)
 
     def step(products: Any, h: Any) -> tuple[Any, Any]:
-        r, z, by_input = _parts(products, n)
-        to_r, to_z, by_state = _parts(xp.matmul(h, turned) + bias, n)
+        r, z, by_input = _parts(products * factors, n)
+        to_r, to_z, by_state = _parts((xp.matmul(h, turned) + bias) * factors, n)
         r, z = (xp.tanh(a) * 0.5 + 0.5 for a in (r + to_r, z + to_z))
         new = xp.tanh(by_input + r * by_state)
-        return new + z * (h - new), xp.concat((r, z, new, by_state), axis=-1)
+        return new + z * (h - new), xp.stack((r, z, new, by_state), axis=-2)
 
-    return _forwards(xp, step, x * factors, h)
+    return _forwards(xp, step, x, h)
 
 
-def _gru_numpy(x: Any, turned: Any, factors: Any, bias: Any, h: Any) -> list[Any]:
-    n = len(turned)
-    hs, gates = (_np.empty((*x.shape[:-1], k * n), x.dtype) for k in (1, 4))
-    for products, to_h, each in zip(x, hs, gates, strict=True):
+def _gru_numpy(x: Any, turned: Any, bias: Any, h: Any) -> list[Any]:
+    n, lead = len(turned), x.shape[1:-1]
+    hs = _np.empty((len(x), *lead, n), x.dtype)
+    memory, gates = _empty_gates(x, n)
+    bent, parts = _empty_parts(x, 2, n)
+    for products, to_h, each in zip(x, hs, memory, strict=True):
         by_state = h.dot(turned)
         by_state += bias
-        both, (r, z, new, of_state) = each[..., : 2 * n], _parts(each, n)
-        _np.multiply(products, factors, each[..., : 3 * n])
-        both += by_state[..., : 2 * n]
-        _np.tanh(both, both)
-        both *= 0.5
-        both += 0.5
+        _np.add(by_state[..., : 2 * n], products[..., : 2 * n], bent)
+        _np.multiply(bent, 0.5, bent)
+        _np.tanh(bent, bent)
+        _np.multiply(bent, 0.5, bent)
+        _np.add(parts, 0.5, each[:2])
+        r, z, new, of_state = each
         of_state[...] = by_state[..., 2 * n :]
-        new += r * of_state
+        _np.multiply(r, of_state, new)
+        new += products[..., 2 * n :]
         _np.tanh(new, new)
         h = _np.subtract(h, new, to_h)
         h *= z
@@ -202,13 +229,12 @@ def _gru_numpy(x: Any, turned: Any, factors: Any, bias: Any, h: Any) -> list[Any
 def _gru_back(
     xp: Any, weight: Any, gh: Any, g_gates: Any, before: Any, gates: Any
 ) -> Callable[..., Any]:
-    n = before.shape[-1]
-    r, z, new, by_state = _parts(gates, n)
+    r, z, new, by_state = _gates(gates)
     of_r, of_z, of_new = r - r * r, z - z * z, 1 - new * new
     by_new = (1 - z) * of_new
     slopes = xp.concat((by_new * by_state * of_r, (before - new) * of_z, by_new * r), axis=-1)
     if g_gates is not None:
-        g_r, g_z, g_new, g_state = _parts(g_gates, n)
+        g_r, g_z, g_new, g_state = _gates(g_gates)
         added_new = g_new * of_new
         more = (g_r + added_new * by_state) * of_r, g_z * of_z, added_new * r + g_state
         added = xp.concat(more, axis=-1)
