@@ -21,7 +21,7 @@ from pullback.ops.samples import real, sample
 _np = NUMPY.xp
 # Elements of gates whose derivatives are computed at once: what is computed of them stays in the
 # processor's cache.
-_AT_ONCE = 32768
+_AT_ONCE = 262144
 
 
 # -- what they share -------------------------------------------------------------------------------
@@ -66,18 +66,53 @@ def _backwards(
 ) -> tuple[list[Any], Sequence[Any]]:
     """Return the gradients of the products of each step, and those of the first states.
 
-    ``prepared`` gets of `of_steps`, arrays or None, what belongs to some steps, and returns
-    ``step(t, to_h, ...)`` for these: a tuple of the former, and gradients of the states before it.
+    ``prepared`` gets of `of_steps`, arrays or None, what belongs to some steps. It returns, for
+    these, what the former will be written to, and ``step(t, to_h, ...)``: a tuple of the former,
+    and gradients of the states before it.
     """
-    (count, *shape), rows = of_steps[-1].shape, []
+    count, *shape = of_steps[-1].shape
     size = max(1, _AT_ONCE // max(1, math.prod(shape)))
+    blocks = []
     for end in range(count, 0, -size):
-        start = max(0, end - size)
-        step = prepared(*[a if a is None else a[start:end, ...] for a in of_steps])
+        start, rows = max(0, end - size), []
+        written, step = prepared(*[a if a is None else a[start:end, ...] for a in of_steps])
         for t in reversed(range(end - start)):
             row, *to_states = step(t, *to_states)
             rows.append(row)
-    return [xp.stack(column) for column in zip(*rows[::-1], strict=True)], to_states
+        if xp is not _np:
+            written = [xp.stack(column) for column in zip(*rows[::-1], strict=True)]
+        blocks.append(written)
+    columns = zip(*blocks[::-1], strict=True)
+    return [column[0] if len(column) == 1 else xp.concat(column) for column in columns], to_states
+
+
+def _slope(xp: Any, of: Any, value: Any, factor: Any) -> Any:
+    """Return (of - value ** 2) * factor: a derivative by what sigmoid, or tanh, was taken of.
+
+    `of` is the value itself for sigmoid, 1 for tanh.
+    """
+    slope = value * value
+    if xp is not _np:
+        return (of - slope) * factor
+    _np.subtract(of, slope, slope)
+    slope *= factor
+    return slope
+
+
+def _plus(x: Any, added: Any, t: int) -> Any:
+    """Return x and what is added to it at a step, if anything is."""
+    return x if added is None else x + added[t, ...]
+
+
+def _scaled(xp: Any, rows: Any, t: int, factor: Any, added: Any) -> Any:
+    """Return row t times a factor, and what is added to that: on NumPy in the row's own memory."""
+    row = rows[t, ...]
+    if xp is not _np:
+        return _plus(row * factor, added, t)
+    row *= factor
+    if added is not None:
+        row += added[t, ...]
+    return row
 
 
 def _before(xp: Any, first: Any, states: Any) -> Any:
@@ -135,24 +170,24 @@ def _lstm_numpy(x: Any, turned: Any, factors: Any, rest: Any, h: Any, c: Any) ->
 
 def _lstm_back(
     xp: Any, weight: Any, gh: Any, gc: Any, g_gates: Any, before: Any, cs: Any, gates: Any
-) -> Callable[..., Any]:
+) -> tuple[Sequence[Any], Callable[..., Any]]:
     (i, f, new, o), out = _gates(gates), xp.tanh(cs)
-    of_i, of_f, of_new, of_o = i - i * i, f - f * f, 1 - new * new, o - o * o
-    slopes = xp.concat((of_i * new, of_f * before, of_new * i, of_o * out), axis=-1)
-    through = o * (1 - out * out)
+    by_c = _slope(xp, i, i, new), _slope(xp, f, f, before), _slope(xp, 1, new, i)
+    slopes = xp.concat((*by_c, _slope(xp, o, o, out)), axis=-1)
+    through = _slope(xp, 1, out, o)
+    added = None
     if g_gates is not None:
-        of_gates = xp.stack((of_i, of_f, of_new, of_o), axis=-2)
+        of_gates = xp.stack((i - i * i, f - f * f, 1 - new * new, o - o * o), axis=-2)
         added = xp.reshape(g_gates * of_gates, slopes.shape)
 
     def step(t: int, to_h: Any, to_c: Any) -> tuple[Any, Any, Any]:
-        to_h = to_h if gh is None else to_h + gh[t, ...]
-        to_c = to_h * through[t, ...] + to_c
-        to_c = to_c if gc is None else to_c + gc[t, ...]
-        grad = xp.concat((to_c, to_c, to_c, to_h), axis=-1) * slopes[t, ...]
-        grad = grad if g_gates is None else grad + added[t, ...]
-        return (grad,), xp.matmul(grad, weight), to_c * f[t, ...]
+        to_h = _plus(to_h, gh, t)
+        to_c = _plus(to_h * through[t, ...] + to_c, gc, t)
+        four = xp.concat((to_c, to_c, to_c, to_h), axis=-1)
+        row = _scaled(xp, slopes, t, four, added)
+        return (row,), xp.matmul(row, weight), to_c * f[t, ...]
 
-    return step
+    return (slopes,), step
 
 
 def _lstm_rule(g: Any, weight: Any, h: Any, c: Any, hs: Any, cs: Any, gates: Any, xp: Any) -> Any:
@@ -228,26 +263,25 @@ def _gru_numpy(x: Any, turned: Any, bias: Any, h: Any) -> list[Any]:
 
 def _gru_back(
     xp: Any, weight: Any, gh: Any, g_gates: Any, before: Any, gates: Any
-) -> Callable[..., Any]:
+) -> tuple[Sequence[Any], Callable[..., Any]]:
     r, z, new, by_state = _gates(gates)
-    of_r, of_z, of_new = r - r * r, z - z * z, 1 - new * new
-    by_new = (1 - z) * of_new
-    slopes = xp.concat((by_new * by_state * of_r, (before - new) * of_z, by_new * r), axis=-1)
+    by_new = _slope(xp, 1, new, 1 - z)
+    by_r, by_z = _slope(xp, r, r, by_new * by_state), _slope(xp, z, z, before - new)
+    slopes = xp.concat((by_r, by_z, by_new * r), axis=-1)
+    added = added_new = None
     if g_gates is not None:
         g_r, g_z, g_new, g_state = _gates(g_gates)
-        added_new = g_new * of_new
-        more = (g_r + added_new * by_state) * of_r, g_z * of_z, added_new * r + g_state
-        added = xp.concat(more, axis=-1)
+        added_new = g_new * (1 - new * new)
+        of_r = (g_r + added_new * by_state) * (r - r * r)
+        added = xp.concat((of_r, g_z * (z - z * z), added_new * r + g_state), axis=-1)
 
     def step(t: int, to_h: Any) -> tuple[Any, Any]:
-        to_h = to_h if gh is None else to_h + gh[t, ...]
-        grad = xp.concat((to_h, to_h, to_h), axis=-1) * slopes[t, ...]
-        to_new = to_h * by_new[t, ...]
-        if g_gates is not None:
-            grad, to_new = grad + added[t, ...], to_new + added_new[t, ...]
-        return (grad, to_new), xp.matmul(grad, weight) + to_h * z[t, ...]
+        to_h = _plus(to_h, gh, t)
+        row = _scaled(xp, slopes, t, xp.concat((to_h, to_h, to_h), axis=-1), added)
+        to_new = _scaled(xp, by_new, t, to_h, added_new)
+        return (row, to_new), xp.matmul(row, weight) + to_h * z[t, ...]
 
-    return step
+    return (slopes, by_new), step
 
 
 def _gru_rule(g: Any, weight: Any, h: Any, hs: Any, gates: Any, xp: Any) -> Any:
