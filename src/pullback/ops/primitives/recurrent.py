@@ -153,7 +153,7 @@ def _lstm_numpy(x: Any, turned: Any, factors: Any, rest: Any, h: Any, c: Any) ->
     n, lead = len(turned), x.shape[1:-1]
     hs, cs = (_np.empty((len(x), *lead, n), x.dtype) for _ in range(2))
     memory, gates = _empty_gates(x, n)
-    bent, parts = _empty_parts(x, 4, n)
+    (bent, parts), spare = _empty_parts(x, 4, n), _np.empty((*lead, n), x.dtype)
     rest = rest.reshape(4, *(1,) * len(lead), n)
     for products, to_h, to_c, each in zip(x, hs, cs, memory, strict=True):
         _np.dot(h, turned, bent)
@@ -163,8 +163,8 @@ def _lstm_numpy(x: Any, turned: Any, factors: Any, rest: Any, h: Any, c: Any) ->
         _np.multiply(bent, factors, bent)
         i, f, new, o = _np.add(parts, rest, each)
         c = _np.multiply(f, c, to_c)
-        c += i * new
-        h = _np.multiply(o, _np.tanh(c), to_h)
+        c += _np.multiply(i, new, spare)
+        h = _np.multiply(o, _np.tanh(c, spare), to_h)
     return [hs, cs, gates]
 
 
