@@ -86,17 +86,22 @@ def _backwards(
     return [column[0] if len(column) == 1 else xp.concat(column) for column in columns], to_states
 
 
-def _slope(xp: Any, of: Any, value: Any, factor: Any) -> Any:
-    """Return (of - value ** 2) * factor: a derivative by what sigmoid, or tanh, was taken of.
+def _slopes(xp: Any, *terms: tuple[Any, Any, Any]) -> Any:
+    """Return (of - value ** 2) * factor for each (of, value, factor), side by side.
 
-    `of` is the value itself for sigmoid, 1 for tanh.
+    These are derivatives by what sigmoid was taken of, where `of` is the value itself, or tanh,
+    where it is 1.
     """
-    slope = value * value
     if xp is not _np:
-        return (of - slope) * factor
-    _np.subtract(of, slope, slope)
-    slope *= factor
-    return slope
+        return xp.concat([(of - value * value) * by for of, value, by in terms], axis=-1)
+    shape, n = terms[0][1].shape, terms[0][1].shape[-1]
+    result = _np.empty((*shape[:-1], len(terms) * n), terms[0][1].dtype)
+    spare = _np.empty(shape, result.dtype)
+    for (of, value, factor), part in zip(terms, _parts(result, n), strict=True):
+        _np.multiply(value, value, spare)
+        _np.subtract(of, spare, spare)
+        _np.multiply(spare, factor, part)
+    return result
 
 
 def _plus(x: Any, added: Any, t: int) -> Any:
@@ -172,9 +177,8 @@ def _lstm_back(
     xp: Any, weight: Any, gh: Any, gc: Any, g_gates: Any, before: Any, cs: Any, gates: Any
 ) -> tuple[Sequence[Any], Callable[..., Any]]:
     (i, f, new, o), out = _gates(gates), xp.tanh(cs)
-    by_c = _slope(xp, i, i, new), _slope(xp, f, f, before), _slope(xp, 1, new, i)
-    slopes = xp.concat((*by_c, _slope(xp, o, o, out)), axis=-1)
-    through = _slope(xp, 1, out, o)
+    slopes = _slopes(xp, (i, i, new), (f, f, before), (1, new, i), (o, o, out))
+    through = _slopes(xp, (1, out, o))
     added = None
     if g_gates is not None:
         of_gates = xp.stack((i - i * i, f - f * f, 1 - new * new, o - o * o), axis=-2)
@@ -265,9 +269,9 @@ def _gru_back(
     xp: Any, weight: Any, gh: Any, g_gates: Any, before: Any, gates: Any
 ) -> tuple[Sequence[Any], Callable[..., Any]]:
     r, z, new, by_state = _gates(gates)
-    by_new = _slope(xp, 1, new, 1 - z)
-    by_r, by_z = _slope(xp, r, r, by_new * by_state), _slope(xp, z, z, before - new)
-    slopes = xp.concat((by_r, by_z, by_new * r), axis=-1)
+    by_new = _slopes(xp, (1, new, 1 - z))
+    of_gates = _slopes(xp, (r, r, by_new * by_state), (z, z, before - new))
+    slopes = xp.concat((of_gates, by_new * r), axis=-1)
     added = added_new = None
     if g_gates is not None:
         g_r, g_z, g_new, g_state = _gates(g_gates)
