@@ -42,6 +42,7 @@ CASES = [
     ("LSTM", (3, 4), {"bias": False}, [draw(6, 3)]),
     ("GRU", (3, 4), {"num_layers": 2, "bidirectional": True}, [draw(6, 5, 3)]),
     ("GRU", (3, 4), {"bias": False}, [draw(6, 5, 3)]),
+    ("GRU", (3, 4), {"batch_first": True}, [draw(5, 6, 3), draw(1, 5, 4)]),
     ("RNN", (3, 4), {"bidirectional": True}, [draw(6, 5, 3)]),
     ("MultiheadAttention", (8, 2), {}, [draw(5, 3, 8), draw(6, 3, 8), draw(6, 3, 8)]),
     (

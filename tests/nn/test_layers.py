@@ -138,18 +138,41 @@ def test_embedding_has_a_padding_vector_of_zeros_without_a_gradient():
     assert layer.weight.grad.tolist() == [[0, 0], [0, 0], [1, 1], [0, 0]]
 
 
+@pytest.mark.parametrize("name", ["LSTM", "GRU"])
 @pytest.mark.parametrize("batch_first", [False, True])
-def test_lstm_of_no_batch_is_that_of_a_batch_of_one(batch_first):
-    layer = built("LSTM", (3, 4), {"batch_first": batch_first, "num_layers": 2, "dropout": 0.3})
+def test_recurrent_layer_of_no_batch_is_that_of_a_batch_of_one(batch_first, name):
+    layer = built(name, (3, 4), {"batch_first": batch_first, "num_layers": 2, "dropout": 0.3})
     layer.eval()
     x = pb.tensor(np.random.default_rng(0).standard_normal((5, 3)))
     h0 = pb.ones((2, 4), dtype="float64")
-    output, (h, c) = layer(x, (h0, h0))
-    batch = (h0.unsqueeze(1), h0.unsqueeze(1))
-    many, (hs, cs) = layer(x.unsqueeze(0 if batch_first else 1), batch)
+    batch = h0.unsqueeze(1)
+    one, several = ((h0, h0), (batch, batch)) if name == "LSTM" else (h0, batch)
+    output, last = layer(x, one)
+    many, lasts = layer(x.unsqueeze(0 if batch_first else 1), several)
     assert output.shape == (5, 4)
     np.testing.assert_allclose(output.tolist(), many.squeeze(0 if batch_first else 1).tolist())
-    np.testing.assert_allclose([h.tolist(), c.tolist()], [hs[:, 0].tolist(), cs[:, 0].tolist()])
+    states = zip(last, lasts, strict=True) if name == "LSTM" else [(last, lasts)]
+    for state, of_batch in states:
+        np.testing.assert_allclose(state.tolist(), of_batch[:, 0].tolist())
+
+
+@pytest.mark.parametrize("name", ["LSTM", "GRU"])
+def test_recurrent_layer_of_many_steps_has_the_gradients_of_its_cell(name, monkeypatch):
+    monkeypatch.setattr("pullback.ops.primitives.recurrent._AT_ONCE", 5000)  # of seven steps
+    layer, cell = built(name, (3, 40), {}), built(f"{name}Cell", (3, 40), {})
+    cell.load_state_dict({k.removesuffix("_l0"): v for k, v in layer.state_dict().items()})
+    x = pb.tensor(np.random.default_rng(0).standard_normal((30, 4, 3)), requires_grad=True)
+    state, outputs = None, []
+    for each in x:
+        state = cell(each, state)
+        outputs.append(state[0] if name == "LSTM" else state)
+    output, _ = layer(x)
+    np.testing.assert_allclose(output.detach(), pb.stack(outputs).detach(), rtol=1e-9)
+    weights = pb.linspace(-1, 1, output.size, dtype="float64").reshape(output.shape)
+    of_cell = pb.autograd.grad((pb.stack(outputs) * weights).sum(), [x, *cell.parameters()])
+    of_layer = pb.autograd.grad((output * weights).sum(), [x, *layer.parameters()])
+    for a, b in zip(of_layer, of_cell, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-8, atol=1e-10)
 
 
 @pytest.mark.parametrize("bias", [False, True])

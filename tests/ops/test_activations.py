@@ -83,3 +83,22 @@ def test_gelu_curves_at_0():
         (first,) = pb.autograd.grad(result, x, create_graph=True)
         (second,) = pb.autograd.grad(first, x)
         assert second.item() == pytest.approx(2 / np.sqrt(2 * np.pi))
+
+
+def test_gelu_of_many_float32_is_that_of_float64():
+    ends = [np.inf, -np.inf, np.nan, 1e38, -1e38, 0.0]
+    x = pb.tensor([*np.linspace(-9, 9, 70_000), *ends], dtype="float32").reshape(2, -1)
+    result = pb.nn.functional.gelu(x.T).T.numpy()
+    exact = pb.nn.functional.gelu(x.to("float64")).numpy()
+    np.testing.assert_allclose(result, exact, rtol=3e-6)
+
+
+def test_gelu_has_its_slope_at_and_around_0():
+    x = leaf([-1.0, -1e-200, 0.0, 1e-200, 1.0])
+    pb.nn.functional.gelu(x).sum().backward()
+    np.testing.assert_allclose(x.grad[1:4], 0.5)
+    slopes = [1 - 1.0833154705876864, 1.0833154705876864]
+    np.testing.assert_allclose(x.grad[[0, 4]], slopes, rtol=1e-14)
+    y = leaf([-1.0, 1.0])  # no number too small to have a square
+    pb.nn.functional.gelu(y).sum().backward()
+    np.testing.assert_allclose(y.grad, slopes, rtol=1e-14)

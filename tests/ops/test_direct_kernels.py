@@ -65,3 +65,15 @@ def test_einsum_takes_what_is_no_plain_pair_the_long_way():
             np.testing.assert_allclose(found.numpy(), np.einsum(equation, x, second))
     with pytest.raises(pb.errors.ShapeError, match="einsum"):
         pb.einsum("ij,jk->ik", pb.tensor(x), pb.tensor(y))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int64", "bool"])
+def test_largest_and_smallest_of_many_short_rows(dtype):
+    x = np.random.default_rng(0).integers(-9, 9, (30, 4, 7)).astype(dtype)
+    for name, of_numpy in (("max", np.max), ("min", np.min)):
+        for keepdims in (True, False):
+            result = getattr(NUMPY.xp, name)(x, axis=-1, keepdims=keepdims)
+            np.testing.assert_array_equal(result, of_numpy(x, -1, keepdims=keepdims))
+    if dtype == "float32":
+        x[3, 2, 1] = np.nan
+        assert np.isnan(NUMPY.xp.max(x, axis=2)).sum() == 1

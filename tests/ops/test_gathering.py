@@ -99,7 +99,22 @@ def test_many_repeated_places_add_up_by_rows_and_by_elements():
         assert gradient(x[index], x, weights) == expected.tolist()
 
 
+@pytest.mark.parametrize("odd", [1.0, np.inf, np.nan])
+def test_many_gradients_of_few_rows_add_up_and_keep_to_their_rows(odd):
+    rng = np.random.default_rng(0)
+    x = pb.asarray(rng.standard_normal((5, 2, 6))).requires_grad_()
+    index = rng.integers(-5, 4, (20, 30))
+    weights = rng.standard_normal((20, 30, 2, 6))
+    weights[3, 4, 1, 2] = odd
+    expected = np.zeros(x.shape)
+    np.add.at(expected, index, weights)
+    np.testing.assert_allclose(gradient(x[pb.asarray(index)], x, weights), expected, rtol=1e-9)
+    assert np.isfinite(expected).sum() >= expected.size - 1
+
+
 def test_many_places_out_of_range_are_refused_too():
+    with pytest.raises(IndexError, match="index 5 is out of bounds for axis 0 with size 3"):
+        NUMPY.add_at(np.zeros((3, 9)), np.full(200, 5), np.ones((200, 9)))
     with pytest.raises(IndexError, match="index 3 is out of bounds for axis 0 with size 3"):
         NUMPY.add_at(np.zeros(3), np.full(1000, 3), np.ones(1000))
     with pytest.raises(ValueError, match="a value that broadcasts to the place required"):

@@ -22,6 +22,7 @@ from pullback.ops.primitives.activations import (
     gelu_p,
     hardtanh_p,
     leaky_relu_p,
+    normal_gelu_p,
     relu_p,
     sigmoid,
     silu_p,
@@ -30,7 +31,6 @@ from pullback.ops.primitives.activations import (
 from pullback.ops.primitives.arithmetic import divide, multiply, negative, subtract
 from pullback.ops.primitives.comparison import greater, less_equal
 from pullback.ops.primitives.rounding import absolute
-from pullback.ops.primitives.special import ndtr
 from pullback.ops.primitives.trigonometric import tanh
 from pullback.ops.samples import real, sample
 from pullback.ops.torch_words import torch_words
@@ -131,7 +131,7 @@ def gelu(x: Any, approximate: str = "none") -> Tensor:
         return gelu_p.public(x)
     needs_tensor("gelu", x)
     needs_order("gelu", x.data_array() if isinstance(x, Tensor) else x)
-    return multiply(x, ndtr(x))
+    return normal_gelu_p.public(x)
 
 
 @wrapper_of(elu_p)

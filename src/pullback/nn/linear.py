@@ -10,7 +10,7 @@ from pullback.ops.arguments import tensor_of
 from pullback.ops.declare import composition, needs_tensor, wrapper_of
 from pullback.ops.functions.pointwise import add
 from pullback.ops.functions.products import einsum
-from pullback.ops.primitives.products import linear_p
+from pullback.ops.primitives.products import affine_p, linear_p
 from pullback.ops.samples import sample
 
 
@@ -47,15 +47,13 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Tensor:
         required = "an input of shape (..., features) and a weight of (outputs, features) required"
         came = f"{tuple(input.shape)} and {tuple(weight.shape)}"
         raise ShapeError(compose("linear", required, came, *named))
-    y = linear_p.public(input, weight)
     if bias is None:
-        return y
+        return linear_p.public(input, weight)
     needs_tensor("linear", bias, "bias")
     if tuple(bias.shape) != (weight.shape[0],):
         required = f"a bias of shape ({weight.shape[0]},), one number an output, required"
         raise ShapeError(compose("linear", required, str(tuple(bias.shape)), *named))
-    result: Tensor = y + bias
-    return result
+    return affine_p.public(input, weight, bias)
 
 
 @composition(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from pullback.core.tensor.tensor import Tensor
 from pullback.optim._adaptive import Adaptive
 from pullback.optim._base import Params
 
@@ -90,13 +89,14 @@ class Adagrad(Adaptive):
 
     def _step_real(
         self,
-        param: Tensor,
-        grad: Tensor,
-        averages: list[Tensor],
+        xp: Any,
+        param: Any,
+        grad: Any,
+        averages: list[Any],
         step: int,
         group: Mapping[str, Any],
     ) -> None:
         (total,) = averages
-        total.add_(grad * grad)
-        rate = group["lr"] / (1 + (step - 1) * group["lr_decay"])
-        param.sub_(rate * grad / (total.sqrt() + group["eps"]))
+        total += grad * grad
+        rate = float(group["lr"] / (1 + (step - 1) * group["lr_decay"]))
+        param -= rate * grad / (xp.sqrt(total) + float(group["eps"]))

@@ -100,21 +100,24 @@ class Adam(Adaptive):
 
     def _step_real(
         self,
-        param: Tensor,
-        grad: Tensor,
-        averages: list[Tensor],
+        xp: Any,
+        param: Any,
+        grad: Any,
+        averages: list[Any],
         step: int,
         group: Mapping[str, Any],
     ) -> None:
-        beta1, beta2 = group["betas"]
+        lr, eps, beta1, beta2 = map(float, (group["lr"], group["eps"], *group["betas"]))
         mean, square, *largest = averages
-        mean.mul_(beta1).add_((1 - beta1) * grad)
-        square.mul_(beta2).add_((1 - beta2) * (grad * grad))
+        mean *= beta1
+        mean += (1 - beta1) * grad
+        square *= beta2
+        square += (1 - beta2) * (grad * grad)
         for kept in largest:
-            square = kept.copy_(kept.maximum(square))
+            kept[...] = square = xp.maximum(kept, square)
         # The corrections make up for averages that started at 0.
-        denominator = (square / (1 - beta2**step)).sqrt() + group["eps"]
-        param.sub_(group["lr"] / (1 - beta1**step) * mean / denominator)
+        denominator = xp.sqrt(square / (1 - beta2**step)) + eps
+        param -= lr / (1 - beta1**step) * mean / denominator
 
 
 class AdamW(Adam):
@@ -158,6 +161,18 @@ class AdamW(Adam):
     ) -> None:
         super().__init__(params, lr, betas, eps, weight_decay, amsgrad, maximize=maximize)
 
-    def _update(self, param: Tensor, grad: Tensor, group: dict[str, Any]) -> None:
-        param.mul_(1 - group["lr"] * group["weight_decay"])
-        super()._update(param, grad, {**group, "weight_decay": 0})
+    @staticmethod
+    def _penalized(param: Tensor, grad: Tensor, group: Mapping[str, Any]) -> Tensor:
+        return -grad if group["maximize"] else grad
+
+    def _step_real(
+        self,
+        xp: Any,
+        param: Any,
+        grad: Any,
+        averages: list[Any],
+        step: int,
+        group: Mapping[str, Any],
+    ) -> None:
+        param *= 1 - float(group["lr"] * group["weight_decay"])
+        super()._step_real(xp, param, grad, averages, step, group)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from pullback.core.tensor.tensor import Tensor
 from pullback.optim._adaptive import Adaptive
 from pullback.optim._base import Params
 
@@ -96,19 +95,29 @@ class RMSprop(Adaptive):
 
     def _step_real(
         self,
-        param: Tensor,
-        grad: Tensor,
-        averages: list[Tensor],
+        xp: Any,
+        param: Any,
+        grad: Any,
+        averages: list[Any],
         step: int,
         group: Mapping[str, Any],
     ) -> None:
         kept = dict(zip(self._kept(group), averages, strict=True))
-        alpha, square = group["alpha"], kept["square_avg"]
-        square.mul_(alpha).add_((1 - alpha) * (grad * grad))
+        lr, alpha, eps, momentum = (
+            float(group[name]) for name in ("lr", "alpha", "eps", "momentum")
+        )
+        square = kept["square_avg"]
+        square *= alpha
+        square += (1 - alpha) * (grad * grad)
         if group["centered"]:
-            mean = kept["grad_avg"].mul_(alpha).add_((1 - alpha) * grad)
+            mean = kept["grad_avg"]
+            mean *= alpha
+            mean += (1 - alpha) * grad
             square = square - mean * mean
-        change = grad / (square.sqrt() + group["eps"])
-        if group["momentum"]:
-            change = kept["momentum_buffer"].mul_(group["momentum"]).add_(change)
-        param.sub_(group["lr"] * change)
+        change = grad / (xp.sqrt(square) + eps)
+        if momentum:
+            buffer = kept["momentum_buffer"]
+            buffer *= momentum
+            buffer += change
+            change = buffer
+        param -= lr * change

@@ -184,19 +184,35 @@ def _istft(x, window, n_fft, hop_length, length=None, normalized=False, **more):
     return (total / envelope)[..., n_fft // 2 : end]
 
 
+def _sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
 def _lstm(x, weight, h, c):
-    hs, cs = [], []
+    rows = []
     for products in x:
         i, f, g, o = np.split(products + h @ weight.T, 4, axis=-1)
-        i, f, o = (1 / (1 + np.exp(-gate)) for gate in (i, f, o))
-        c = f * c + i * np.tanh(g)
+        i, f, o, g = _sigmoid(i), _sigmoid(f), _sigmoid(o), np.tanh(g)
+        c = f * c + i * g
         h = o * np.tanh(c)
-        hs.append(h)
-        cs.append(c)
-    return np.stack(hs), np.stack(cs)
+        rows.append((h, c, np.stack((i, f, g, o), -2)))
+    return tuple(map(np.stack, zip(*rows, strict=True)))
+
+
+def _gru(x, weight, h):
+    rows = []
+    for products in x:
+        of_state = h @ weight[:, : h.shape[-1]].T + weight[:, h.shape[-1] :].sum(1)
+        (r, z, n), (hr, hz, hn) = (np.split(a, 3, axis=-1) for a in (products, of_state))
+        r, z = _sigmoid(r + hr), _sigmoid(z + hz)
+        n = np.tanh(n + r * hn)
+        h = (1 - z) * n + z * h
+        rows.append((h, np.stack((r, z, n, hn), -2)))
+    return tuple(map(np.stack, zip(*rows, strict=True)))
 
 
 REFERENCES = {
+    "gru": _gru,
     "lstm": _lstm,
     "scaled_dot_product_attention": _attention,
     "interpolate": _interpolate,

@@ -144,12 +144,10 @@ def write_unrecorded(kernel: Callable[..., Any], x: Any, other: Any) -> bool:
     Returns False, with nothing changed, where anything is unusual.
     """
     mode = _mode()
-    if mode.grad or mode.observer is not None or mode.library is not None or x._base is not None:
+    if mode.grad or mode.observer is not None or mode.library is not None:
         return False
-    data = x._data
-    if data.__class__ is not ndarray or data.dtype.kind != "f" or is_borrowed(x):
-        return False
-    if not data.flags.c_contiguous:  # elements may share their memory
+    data = _own_memory(x)
+    if data is None:
         return False
     if other.__class__ in TENSOR_CLASSES:
         if mode.forward and other._node is not None:
@@ -165,6 +163,35 @@ def write_unrecorded(kernel: Callable[..., Any], x: Any, other: Any) -> bool:
         return False
     bump(x)
     return True
+
+
+def _own_memory(x: Tensor) -> Any:
+    """Return the array of a tensor where that is NumPy's, of floats, and no other tensor's."""
+    data = x._data
+    if x._base is not None or data.__class__ is not ndarray or data.dtype.kind != "f":
+        return None
+    if is_borrowed(x) or not data.flags.c_contiguous:  # elements may share their memory
+        return None
+    return data
+
+
+def writable_arrays(tensors: Sequence[Tensor]) -> list[Any] | None:
+    """Return the arrays of tensors of one shape and dtype, to be written to and then `bump`ed.
+
+    None where that is not all there is to it: something is recorded, or an array is not NumPy's.
+    """
+    mode = _mode()
+    if mode.grad or mode.observer is not None or mode.library is not None:
+        return None
+    arrays = []
+    for x in tensors:
+        data = _own_memory(x)
+        if data is None or not data.flags.writeable:
+            return None
+        if data.shape != tensors[0]._data.shape or data.dtype is not tensors[0]._data.dtype:
+            return None
+        arrays.append(data)
+    return arrays
 
 
 def _kernel(op: Primitive, x: Tensor, others: Sequence[Any]) -> Callable[..., Any] | None:

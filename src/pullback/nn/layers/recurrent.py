@@ -1,7 +1,8 @@
 """Recurrent layers: LSTM, GRU and RNN, their cells, and layers of these over sequences.
 
-Owns the cells' formulas and the loops over steps, layers and directions; all steps of an LSTM are
-one operation. The inputs of all steps are multiplied at once; a step multiplies the state alone.
+Owns the cells' formulas and the loops over steps, layers and directions; all steps of an LSTM or of
+a GRU are one operation. The inputs of all steps are multiplied at once; a step multiplies the state
+alone.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from pullback.ops.declare import needs_tensor
 from pullback.ops.functions.creation import zeros
 from pullback.ops.functions.joining import cat, stack
 from pullback.ops.primitives.activations import relu, sigmoid
-from pullback.ops.primitives.recurrent import lstm_p
+from pullback.ops.primitives.recurrent import gru_p, lstm_p
 from pullback.ops.primitives.trigonometric import tanh
 
 State = tuple[Tensor, ...]
@@ -335,7 +336,7 @@ class LSTM(_Layers):
     def _along(self, x: Tensor, state: State, suffix: str, reverse: bool) -> tuple[Tensor, State]:
         w_ih, w_hh, b_ih, b_hh = self._of(suffix)
         products = F.linear(x, w_ih, b_ih if b_hh is None else b_ih + b_hh)
-        hs, cs = lstm_p.public(products.flip(0) if reverse else products, w_hh, *state)
+        hs, cs, _ = lstm_p.public(products.flip(0) if reverse else products, w_hh, *state)
         return hs.flip(0) if reverse else hs, (hs[-1], cs[-1])
 
 
@@ -350,7 +351,14 @@ class GRU(_Layers):
     ((7, 5, 3), (2, 5, 3))
     """
 
-    _gates, _step = 3, staticmethod(_gru)
+    _gates = 3
+
+    def _along(self, x: Tensor, state: State, suffix: str, reverse: bool) -> tuple[Tensor, State]:
+        w_ih, w_hh, b_ih, b_hh = self._of(suffix)
+        products = F.linear(x, w_ih, b_ih)
+        weight = w_hh if b_hh is None else cat((w_hh, b_hh.unsqueeze(1)), 1)
+        hs, _ = gru_p.public(products.flip(0) if reverse else products, weight, *state)
+        return hs.flip(0) if reverse else hs, (hs[-1],)
 
 
 class RNN(_Layers):

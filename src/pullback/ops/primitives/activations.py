@@ -13,6 +13,7 @@ from typing import Any
 from pullback.arrays import NUMPY, Constants
 from pullback.ops.declare import elementwise, needs_order, op_for, operation
 from pullback.ops.examples import documented
+from pullback.ops.primitives.special import ndtr_p
 from pullback.ops.samples import both, real, sample
 
 _np = NUMPY.xp
@@ -137,6 +138,7 @@ softplus_p = operation(
 
 
 _ROOT_2_OVER_PI = math.sqrt(2 / math.pi)
+_DENSITY_AT_0 = 1 / math.sqrt(2 * math.pi)
 
 
 def _bend(x: Any, xp: Any) -> Any:
@@ -168,6 +170,83 @@ gelu_p = elementwise(
         sample((0, 3), approximate="tanh"),
     ),
     doc="Return the approximation by tanh.",
+)
+
+
+# The normal distribution at -x is exp(-x ** 2 / 2) times a fraction of polynomials in x > 0, of
+# these factors, the highest power's first; below, that is 1. Fitted for the least relative error,
+# 4e-7, from 0 to 14.5, where the distribution is 0 in float32. No factor is negative: nothing
+# cancels.
+_ABOVE = (0.39889852, 2.78888597, 8.42985376, 11.61537386)
+_BELOW = (6.9861765, 22.20689789, 35.394712, 23.230757)
+_FAR = 100.0  # from here on the distribution at -x is 0
+# SciPy is quicker for fewer elements; so many stay in the processor's cache.
+_MANY, _AT_ONCE = 2000, 65536
+
+
+def _normal_gelu(xp: Any, x: Any) -> Any:
+    needs_order("gelu", x)
+    return xp.maximum(x, -_FAR) * op_for(xp, ndtr_p)(x)
+
+
+def _normal_gelu_numpy(x: Any) -> Any:
+    if x.size < _MANY or x.dtype != "float32":
+        return _normal_gelu(_np, x)
+    out = _np.empty(x.shape, x.dtype)
+    source, target = x.reshape(-1), out.reshape(-1)
+    for start in range(0, x.size, _AT_ONCE):
+        place = slice(start, start + _AT_ONCE)
+        _fill_with_gelu(target[place], source[place])
+    return out
+
+
+def _fill_with_gelu(out: Any, x: Any) -> None:
+    """Fill with max(x, 0) less |x| times the normal distribution at -|x|, of float32."""
+    size = _np.abs(x)
+    _np.minimum(size, _FAR, out=size)
+    above, below = size * _ABOVE[0], size + _BELOW[0]
+    above += _ABOVE[1]
+    for factor in _ABOVE[2:]:
+        above *= size
+        above += factor
+    for factor in _BELOW[1:]:
+        below *= size
+        below += factor
+    above /= below
+    _np.multiply(size, size, below)
+    below *= -0.5
+    _np.exp(below, below)
+    above *= below
+    above *= size
+    _np.maximum(x, 0, out=out)
+    out -= above
+
+
+def _normal_gelu_slope(g: Any, x: Any, out: Any, xp: Any) -> Any:
+    """Return g times the normal distribution and x times its density.
+
+    The distribution is the result over x, where no number is as small as not to have a square.
+    """
+    square = x * x
+    if xp is _np and x.shape and x.size and x.dtype.itemsize > 2 and square.min() > 0:
+        square *= -0.5
+        _np.exp(square, square)
+        square *= _DENSITY_AT_0
+        square *= x
+        square += out / x
+        return g * square
+    return g * (op_for(xp, ndtr_p)(x) + x * (xp.exp(square * -0.5) * _DENSITY_AT_0))
+
+
+normal_gelu_p = elementwise(
+    "normal_gelu",
+    _normal_gelu,
+    numpy_kernel=_normal_gelu_numpy,
+    x=_normal_gelu_slope,
+    floating=True,
+    domain=real(-3, 3),
+    reference=(lambda math, x: x * math.erfc(-x / math.sqrt(2)) / 2),
+    doc="Return x times the normal distribution at x.",
 )
 
 

@@ -10,6 +10,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from pullback.arrays import NUMPY
 from pullback.errors import ShapeError, compose, describe
 from pullback.ops.axes import sum_to_shape
 from pullback.ops.declare import Primitive, elementwise, op_for, operation
@@ -317,16 +318,25 @@ def _rows(xp: Any, x: Any) -> Any:
     return xp.reshape(x, (math.prod(x.shape[:-1]), x.shape[-1])) if len(x.shape) != 2 else x
 
 
+def _times_rows(xp: Any, x: Any, y: Any) -> Any:
+    """Return the product of (..., features) and a matrix, as one product of matrices."""
+    product = xp.matmul(_rows(xp, x), y)
+    return xp.reshape(product, (*x.shape[:-1], y.shape[1])) if len(x.shape) != 2 else product
+
+
 def _linear(xp: Any, input: Any, weight: Any) -> Any:
-    product = xp.matmul(_rows(xp, input), xp.matrix_transpose(weight))
-    return xp.reshape(product, (*input.shape[:-1], weight.shape[0]))
+    return _times_rows(xp, input, xp.matrix_transpose(weight))
+
+
+def _linear_weight(g: Any, input: Any, xp: Any) -> Any:
+    return xp.matmul(xp.matrix_transpose(_rows(xp, g)), _rows(xp, input))
 
 
 linear_p = elementwise(
     "linear",
     _linear,
-    input=lambda g, weight, xp: xp.matmul(g, weight),
-    weight=lambda g, input, xp: xp.matmul(xp.matrix_transpose(_rows(xp, g)), _rows(xp, input)),
+    input=lambda g, weight, xp: _times_rows(xp, g, weight),
+    weight=_linear_weight,
     domain=both(-2, 2),
     broadcasts=False,
     samples=(
@@ -339,5 +349,34 @@ linear_p = elementwise(
     reference=(lambda np, input, weight: np.einsum("...i,oi->...o", input, weight)),
     scalars=False,
     doc="Return input @ weight.T.",
+    batch="linear",
+)
+
+
+def _affine_numpy(input: Any, weight: Any, bias: Any) -> Any:
+    product = _linear(NUMPY.xp, input, weight)
+    product += bias  # while it is in the processor's cache
+    return product
+
+
+affine_p = elementwise(
+    "affine",
+    lambda xp, input, weight, bias: _linear(xp, input, weight) + bias,
+    numpy_kernel=_affine_numpy,
+    input=lambda g, weight, xp: _times_rows(xp, g, weight),
+    weight=_linear_weight,
+    bias=lambda g, xp: xp.sum(_rows(xp, g), axis=0),
+    domain=both(-2, 2),
+    broadcasts=False,
+    samples=(
+        sample((2, 3), (4, 3), (4,)),
+        sample((3,), (2, 3), (2,)),
+        sample((2, 1, 3), (2, 3), (2,)),
+        sample((0, 3), (2, 3), (2,)),
+        sample((2, 0), (3, 0), (3,)),
+    ),
+    reference=(lambda np, input, weight, bias: np.einsum("...i,oi->...o", input, weight) + bias),
+    scalars=False,
+    doc="Return input @ weight.T + bias.",
     batch="linear",
 )

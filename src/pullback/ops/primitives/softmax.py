@@ -11,7 +11,7 @@ from pullback.ops.declare import Primitive, elementwise, op_for, operation
 from pullback.ops.samples import AXES, NO_AXIS, both, real, sample
 
 _np = NUMPY.xp
-_largest, _vdot = _np.maximum.reduce, _np.vdot
+_largest, _vdot = _np.max, _np.vdot
 
 
 def _total(x: Any, axis: int, xp: Any) -> Any:
@@ -40,7 +40,7 @@ def _softmax_numpy(x: Any, *, axis: int) -> Any:
     if x.size < _SMALL and _vdot(x, x) < _SMALL:
         e = _np.exp(x)
     else:
-        e = x - _largest(x, axis, None, None, True)
+        e = x - _largest(x, axis, True)
         _np.exp(e, e)
     e /= add_up(e, axis, True)
     return e
@@ -104,7 +104,7 @@ def _log_softmax(xp: Any, x: Any, *, axis: int = -1) -> Any:
 def _log_softmax_numpy(x: Any, *, axis: int) -> Any:
     if axis.__class__ is not int or not x.shape:
         raise TypeError
-    shifted = x - _largest(x, axis, None, None, True)
+    shifted = x - _largest(x, axis, True)
     shifted -= _np.log(add_up(_np.exp(shifted), axis, True))
     return shifted
 
@@ -146,7 +146,7 @@ def _logsumexp(xp: Any, x: Any, *, axis: Any = None, keepdims: bool = False) -> 
 def _logsumexp_numpy(x: Any, *, axis: Any, keepdims: bool) -> Any:
     if not x.size or not x.shape or axis == ():
         raise TypeError
-    top = _largest(x, axis, None, None, True)
+    top = _largest(x, axis, True)
     finite = _np.isfinite(top)
     if _np.count_nonzero(finite) != top.size:
         top = _np.where(finite, top, 0)

@@ -252,12 +252,14 @@ def _outer(call: BatchedCall) -> Any:
 
 @_rule("linear")
 def _linear(call: BatchedCall) -> Any:
-    x, weight = call.tensors
-    if not call.batched[1]:
-        return call.result(x, weight)
+    x, weight, *bias = call.tensors
+    if True not in call.batched[1:]:
+        return call.result(x, weight, *bias)
     lead = x.shape[call.batched[0] : -1]
     rows = x.reshape((call.size if call.batched[0] else 1, math.prod(lead), x.shape[-1]))
     product = call.xp.matmul(rows, weight.mT)
+    if bias:
+        product = product + (bias[0][:, None] if call.batched[2] else bias[0])
     return product.reshape((call.size, *lead, weight.shape[-2]))
 
 

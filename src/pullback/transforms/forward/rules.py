@@ -212,7 +212,11 @@ def _linear(
     for i in vectors:
         if not _is_linear(op, i):
             return None
-    return [_applied(xp, op, i, v, values, settings) for i, v in vectors.items()]
+    rows, left = [], dict(vectors)
+    while left:
+        i = max(left, key=lambda i: len(_fixed(op, i)))
+        rows.append(_applied(xp, op, i, left, values, settings))
+    return rows
 
 
 def _is_linear(op: Primitive, i: int) -> bool:
@@ -234,14 +238,33 @@ def _is_linear_in_all(op: Primitive) -> bool:
     )
 
 
+@functools.cache
+def _fixed(op: Primitive, i: int) -> frozenset[str]:
+    """Return the names of the inputs that are factors of input `i`: its rule asks for them."""
+    return frozenset(op.inputs) & {*parameters(op.rules[i])}
+
+
 def _applied(
-    xp: Any, op: Primitive, i: int, vector: Any, values: Sequence[Any], settings: dict[str, Any]
+    xp: Any,
+    op: Primitive,
+    i: int,
+    vectors: dict[int, Any],
+    values: Sequence[Any],
+    settings: dict[str, Any],
 ) -> Sequence[Any]:
-    """Return the part of input `i` in each tangent: the operation on the vector."""
-    fixed = parameters(op.rules[i])
+    """Return the part of input `i` in each tangent: the operation on the vector, which is used up.
+
+    So is the vector of any other input that is only added, as a bias is.
+    """
+    fixed = _fixed(op, i)
+    along = {
+        j: vectors.pop(j)
+        for j in tuple(vectors)
+        if j == i or not (op.inputs[j] in fixed or _fixed(op, j))
+    }
     arguments = [
-        vector
-        if j == i
+        along[j]
+        if j in along
         else v
         if op.inputs[j] in fixed or j in op.nondifferentiable_inputs
         else _zero(xp, v)
