@@ -77,6 +77,22 @@ def test_saved_tensors_are_the_tensors_alone_as_a_tuple():
     assert [t.dtype.name for t in tensors] == ["float64", "float64", "bool"]
 
 
+def test_saved_tensors_hold_an_argument_that_came_as_an_array_at_its_place():
+    @pb.autograd_function
+    def product(ctx, a, b):
+        ctx.save_for_backward(a, b)
+        return a * b
+
+    @product.backward
+    def _(ctx, g):
+        a, b = ctx.saved_tensors
+        return {"a": g * b, "b": g * a}
+
+    x = np.array([1.0, 2.0])
+    gradient = pb.grad(lambda b: product(10.0 * x, b).sum())(x)
+    np.testing.assert_array_equal(gradient, [10.0, 20.0])
+
+
 def test_save_for_backward_again_replaces_the_first():
     def save(ctx, x):
         ctx.save_for_backward(x, old=1)

@@ -281,3 +281,55 @@ def test_a_buffer_that_vmap_fills_in_every_call_is_copied(name):
     x, y = np.arange(6.0).reshape(2, 3), np.ones((2, 3))
     first, second = pb.vmap(lambda x, y: (op(x), op(y)))(x, y)
     assert (first.tolist(), second.tolist()) == ((x**2).tolist(), y.tolist())
+
+
+@pytest.mark.parametrize(
+    "pair",
+    [
+        lambda y: (y, y[1:]),
+        lambda y: (y, y.detach()[1:]),
+        lambda y: (y, pb.asarray(y.numpy()[1:])),
+        lambda y: (y.numpy(), pb.asarray(y.numpy())[1:]),
+    ],
+)
+def test_results_of_forward_that_share_memory_are_changed_in_place_apart(pair):
+    op = pb.autograd_function(
+        lambda ctx, x: pair(2 * x), lambda ctx, a, b: 2 * a + pb.cat([0 * b[:1], 2 * b])
+    )
+
+    def changed(x):
+        a, b = op(x)
+        a *= 10.0
+        return a.sum() + b.sum()
+
+    value, gradient = pb.value_and_grad(changed)(pb.tensor([1.0, 2.0, 3.0]))
+    assert (value.item(), gradient.tolist()) == (130.0, [20.0, 22.0, 22.0])
+
+
+def test_a_read_only_array_that_forward_saves_is_not_copied():
+    table = np.arange(4.0)
+    table.flags.writeable = False
+    seen = []
+
+    def saving(ctx, x):
+        ctx.table = table
+        return x * table
+
+    op = pb.autograd_function(saving, lambda ctx, g: seen.append(ctx.table) or g * ctx.table)
+    x = pb.ones(4, dtype=pb.float64, requires_grad=True)
+    op(x).sum().backward()
+    assert seen[0] is table
+
+
+def test_a_tensor_of_a_buffer_that_forward_saves_keeps_its_values():
+    slope = np.empty(3)
+
+    def forward(ctx, x):
+        np.multiply(2.0, x.numpy(), out=slope)
+        ctx.save_for_backward(slope=pb.asarray(slope))
+        return x * x
+
+    op = pb.autograd_function(forward, lambda ctx, g: g * ctx.saved_variables.slope)
+    x = pb.tensor([1.0, 2.0, 3.0], dtype=pb.float64)
+    gradient = pb.grad(lambda x: (op(x) + op(5 * x)).sum())(x)
+    assert gradient.tolist() == [52.0, 104.0, 156.0]

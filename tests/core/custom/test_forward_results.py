@@ -5,6 +5,7 @@ lines where they can be: all must agree in results, gradients, and what a change
 """
 
 import itertools
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -117,3 +118,18 @@ def test_results_and_gradients_of_several_outputs(container):
         x.grad = None
         op(x)[0].sum().backward()  # the gradient of the other is zeros
         assert x.grad.tolist() == [2.0, 4.0]
+
+
+class Slots:
+    __slots__ = ("u",)
+
+    def __init__(self, u):
+        self.u = u
+
+
+@pytest.mark.parametrize("make", [Slots, lambda u: SimpleNamespace(u=u, steps=3)])
+def test_tensors_in_an_object_that_forward_returns_are_warned_of(make):
+    op = pb.autograd_function(lambda ctx, x: make(2 * x), lambda ctx, g: 2 * g)
+    x = pb.tensor([1.0, 2.0], requires_grad=True)
+    with pytest.warns(pb.errors.UntrackedTensorWarning, match="a (Slots|SimpleNamespace), so no"):
+        assert not op(x).u.requires_grad

@@ -1,5 +1,7 @@
 """What backward of a user's operation returns: forms that are refused, and what the error says."""
 
+from collections import namedtuple
+
 import pytest
 from tests.tensors import constant, leaf
 
@@ -47,6 +49,15 @@ def test_backward_returning_none_leaves_grad_none(nothing):
     f(x).sum().backward()
     assert x.grad is None
     assert pb.autograd.grad(f(x).sum(), x, allow_unused=True) == (None,)
+
+
+def test_a_named_tuple_of_gradients_is_read_by_its_names():
+    named = namedtuple("named", "bias weight")
+    f = pb.autograd_function(
+        lambda ctx, weight, bias: 2 * weight + 5 * bias,
+        lambda ctx, g: named(weight=2 * g, bias=5 * g),
+    )
+    assert pb.grad(f, argnum=("weight", "bias"))(1.0, 1.0) == (2.0, 5.0)
 
 
 @pytest.mark.case("F07")

@@ -7,6 +7,7 @@ an input changed in place, which is an input or a view of one, which is not diff
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Sequence
 from numbers import Number
 from sys import getrefcount
@@ -338,6 +339,7 @@ class Results:
         if self.dirty:
             self._check_dirty_returned(outs)
         differentiable = [isinstance(out, Tensor) and self._differentiable(out) for out in outs]
+        self._warn_of_objects(outs)
         if True not in differentiable:
             self._warn_of_numbers(outs)
             return list(map(self.unrecorded, outs))
@@ -365,6 +367,21 @@ class Results:
                 "pb.asarray(x).",
                 UntrackedTensorWarning,
             )
+
+    def _warn_of_objects(self, outs: Sequence[Any]) -> None:
+        """Warn of tensors in an object that is not looked into."""
+        for out in outs:
+            if (
+                out.__class__ not in _NUMBERS
+                and not isinstance(out, Tensor)
+                and _hides_tensors(out)
+            ):
+                warn_user(
+                    f"{self.op.name}: forward of tensors that require grad returned a "
+                    f"{type(out).__name__}, so no gradient flows to what it holds. Return a tuple, "
+                    "list, dict, named tuple or dataclass.",
+                    UntrackedTensorWarning,
+                )
 
     def _differentiable(self, out: Tensor) -> bool:
         return out.dtype.is_inexact and id(out) not in self.non_differentiable
@@ -414,6 +431,14 @@ class Results:
         if outer._data is not out._data:
             write(outer, out._data)
         return outer
+
+
+def _hides_tensors(value: Any) -> bool:
+    """Return whether an object, which is no container, has tensors: itself, or its attributes."""
+    if is_array(value) or callable(value):
+        return False
+    inner = [v for v in gc.get_referents(value) if not isinstance(v, type)]
+    return any(isinstance(leaf, Tensor) for v in inner for leaf in tree.leaves(v))
 
 
 def as_result(value: Any) -> Any:

@@ -238,8 +238,18 @@ class Context:
 
     @property
     def saved_tensors(self) -> tuple[Any, ...]:
-        """The saved values that are tensors, None included, as a tuple."""
-        return tuple([v for v in self.saved_variables if v is None or isinstance(v, Tensor)])
+        """The saved values that are tensors, None included, as a tuple.
+
+        Arguments of forward are among them where they came as arrays, too: how an operation is
+        called moves no value to another place.
+        """
+        values = list(self.saved_variables)
+        places = [None] * len(values) if self._node is None else self._alive().saved[3::STRIDE]
+        return tuple(
+            v
+            for v, place in zip(values, places, strict=False)
+            if v is None or isinstance(v, Tensor) or (place is not None and is_array(v))
+        )
 
     def _alive(self) -> Any:
         """Return the node, or raise where its saved values are gone."""
@@ -415,7 +425,8 @@ def items_of(
     if output is not None and not _is_constant(value, marked):
         position = -1 - output
     if position is None:
-        array, counter = kept_tensor(array, counter, detached, outs)
+        held_once = value._base is None and getrefcount(value) == IN_SLOT
+        array, counter = kept_tensor(array, counter, held_once, detached, outs)
     if hooks is not None:
         array = Packed(hooks, array, counter)
     if position is None and value._node is not None:

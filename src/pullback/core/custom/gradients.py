@@ -32,6 +32,9 @@ def read_gradients(
     needed: Sequence[Any] = node.record
     if wanted is not None:
         needed = [edge if edge in wanted else None for edge in needed]
+    fields = getattr(result, "_fields", ())
+    if fields and {*fields} <= {*arguments.names, *arguments.groups}:
+        result = result._asdict()
     if isinstance(result, Mapping):
         gradients = _by_name(op, arguments, result, needed)
     elif isinstance(result, (tuple, list)):
@@ -133,7 +136,8 @@ def _by_position(op: Any, node: CustomNode, result: Sequence[Any]) -> list[Any]:
     for i, (name, g) in enumerate(zip(arguments.names, gradients, strict=True)):
         if g is not None and i not in tensors:
             came = f"backward returned a {type(g).__name__} as the gradient of the argument"
-            raise _error(op, f"{came} '{name}', which is no tensor; it must be None")
+            hint = "return a mapping from argument names, which may leave it out"
+            raise _error(op, f"{came} '{name}', which is no tensor; it must be None", hint)
     return gradients
 
 

@@ -35,10 +35,12 @@ def count_together(
     ctx: Any,
     variables: Sequence[int] = (0,),
 ) -> list[Any]:
-    """Let each result that shows the memory of an argument, or of another result, count with it.
+    """Let each result that shows the memory of an argument count with it.
 
-    Return the results: a copy of one whose memory somebody else holds, such as a buffer that
-    forward fills in every call; ctx may hold it as well. `args` and `detached` are the caller's
+    Return the results: a copy of one that shows the memory of another result, or whose memory
+    somebody else holds, such as a buffer that forward fills in every call; ctx may hold it as well.
+    A change of one in place would change another, whose gradient knows nothing of it. `args` and
+    `detached` are the caller's
     arguments and what forward was called with; `variables` says of each of `outs` how many others
     within the library hold its array.
     """
@@ -50,21 +52,26 @@ def count_together(
         if position_of(owner, detached) is not None:
             continue
         overlaps = library_of(out._data).overlaps
-        earlier = outs[:i]
-        for t, other in zip((*detached, *earlier), (*args, *earlier), strict=True):
+        for t, other in zip(detached, args, strict=True):
             if isinstance(t, Tensor) and t is not out and overlaps(out._data, t._data):
                 owner._counter = shared_counter(other)
                 break
         else:
             array = out._data
-            if array.__class__ is ndarray and _others_hold(array, outs, ctx, variables[i] + 1):
+            others = [t for t in outs[:i] if isinstance(t, Tensor) and t is not out]
+            is_shared = any(overlaps(array, t._data) for t in others)
+            t = None  # would be one more reference
+            if is_shared or (
+                array.__class__ is ndarray and _others_hold(array, outs, ctx, variables[i] + 1)
+            ):
                 results[i] = _copied(out, ctx)
     return results
 
 
 def _copied(out: Tensor, ctx: Any) -> Tensor:
     """Return a copy of a result, which takes its place in ctx, too."""
-    copy = box(out._data.copy())
+    array = out.data_array()
+    copy = box(library_of(array).copy(array))
     ctx._values = tuple([copy if value is out else value for value in ctx._values])
     for names in (ctx._named, ctx.__dict__):
         for name in [name for name in names if names[name] is out]:
@@ -139,10 +146,17 @@ def counter_among(detached: Sequence[Any], counter: Any) -> Any:
 
 
 def kept_tensor(
-    array: Any, counter: Any, detached: Sequence[Any], outs: Sequence[Any]
+    array: Any, counter: Any, held_once: bool, detached: Sequence[Any], outs: Sequence[Any]
 ) -> tuple[Any, Any]:
-    """Return what is kept of a saved tensor that is no argument and no result: array, counter."""
+    """Return what is kept of a saved tensor that is no argument and no result: array, counter.
+
+    Of an array that somebody else holds, and forward made a tensor of that nobody else holds, a
+    copy.
+    """
     shown = _shown_by(array, detached, outs)
+    if shown is None and held_once and array.__class__ is ndarray:
+        is_ours = getrefcount(array) == SOLE + 2 and is_unreachable(array)
+        return (array if is_ours else array.copy()), counter
     if shown is None or shown is BORROWED:  # a change of a borrowed result is one of a copy
         return array, counter
     if is_array(shown):
@@ -161,12 +175,20 @@ def kept_array(
     shown, library = _shown_by(array, detached, outs), library_of(array)
     if shown is None:
         is_ours = not library.mutable or (held_once and is_unreachable(array))
+        is_ours = is_ours or _is_read_only(array)
         return (array if is_ours else library.copy(array), None, 0, None)
     if shown is BORROWED:
         return (array, None, 0, None)
     if not is_array(shown):
         return (SavedArray(array), shown, shown.version, None)
     return (library.snapshot(array), None, 0, position_of(array, detached))
+
+
+def _is_read_only(array: Any) -> bool:
+    """Return whether nobody writes to the memory of an array, nor of what it is a view of."""
+    owner = getattr(array, "base", None)
+    owners = [array] if owner is None else [array, owner]
+    return all(each.__class__ is ndarray and not each.flags.writeable for each in owners)
 
 
 def _references(leaf: Any) -> int:
