@@ -89,7 +89,8 @@ def test_gelu_of_many_float32_is_that_of_float64():
     ends = [np.inf, -np.inf, np.nan, 1e38, -1e38, 0.0]
     x = pb.tensor([*np.linspace(-9, 9, 70_000), *ends], dtype="float32").reshape(2, -1)
     result = pb.nn.functional.gelu(x.T).T.numpy()
-    exact = pb.nn.functional.gelu(x.to("float64")).numpy()
+    with np.errstate(invalid="ignore"):  # -inf times 0
+        exact = pb.nn.functional.gelu(x.to("float64")).numpy()
     np.testing.assert_allclose(result, exact, rtol=3e-6)
 
 

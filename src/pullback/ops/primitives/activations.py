@@ -186,11 +186,11 @@ _MANY, _AT_ONCE = 2000, 65536
 
 def _normal_gelu(xp: Any, x: Any) -> Any:
     needs_order("gelu", x)
-    return xp.maximum(x, -_FAR) * op_for(xp, ndtr_p)(x)
+    return x * op_for(xp, ndtr_p)(x)
 
 
 def _normal_gelu_numpy(x: Any) -> Any:
-    if x.size < _MANY or x.dtype != "float32":
+    if x.size < _MANY or x.dtype.char != "f":
         return _normal_gelu(_np, x)
     out = _np.empty(x.shape, x.dtype)
     source, target = x.reshape(-1), out.reshape(-1)
@@ -220,6 +220,8 @@ def _fill_with_gelu(out: Any, x: Any) -> None:
     above *= size
     _np.maximum(x, 0, out=out)
     out -= above
+    if not x.min() > -math.inf:  # infinity times 0, as elsewhere
+        out[x == -math.inf] = math.nan
 
 
 def _normal_gelu_slope(g: Any, x: Any, out: Any, xp: Any) -> Any:

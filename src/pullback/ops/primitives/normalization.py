@@ -18,21 +18,34 @@ def _standardize(xp: Any, x: Any, *, axes: tuple[int, ...], eps: float) -> Any:
     return centred / xp.sqrt(xp.mean(centred * centred, axis=axes, keepdims=True) + eps)
 
 
-class _Projections(dict[Any, Any]):
-    """By length and dtype: the matrix that takes a row's mean off it, and the means' weights."""
+class _Shares(dict[Any, Any]):
+    """By length and dtype: the weights of a mean."""
 
     def __missing__(self, key: Any) -> Any:
         n, dtype = key
-        share = NUMPY.xp.full(n, 1 / n, dtype)
+        self[key] = result = NUMPY.xp.full(n, 1 / n, dtype)
+        return result
+
+
+class _Projections(dict[Any, Any]):
+    """By length and dtype: the matrix that takes a row's mean off it, and the mean's weights."""
+
+    def __missing__(self, key: Any) -> Any:
+        n, dtype = key
+        share = _SHARES[key]
         self[key] = result = NUMPY.xp.eye(n, dtype=dtype) - share, share
         return result
 
 
-_PROJECTIONS = _Projections()
+_SHARES, _PROJECTIONS = _Shares(), _Projections()
 _FEW = 8192  # products: up to here two calls fewer save more than the projection costs
+_SHORT = 128  # numbers of a row that may be added up in one go, see arrays/sums.py
 
 
 def _means(x: Any, axes: tuple[int, ...]) -> Any:
+    n = x.shape[-1]
+    if axes in ((-1,), (x.ndim - 1,)) and n <= _SHORT and x.dtype.char in "fd":
+        return x.reshape(-1, n).dot(_SHARES[n, x.dtype]).reshape(*x.shape[:-1], 1)
     total = add_up(x, axes, True)
     total /= x.size // total.size
     return total
