@@ -224,3 +224,12 @@ def test_arrays_beside_tensors_that_require_grad_reach_forward_as_arrays():
     x = pb.asarray(np.arange(6.0).reshape(3, 2)).requires_grad_()
     assert gradcheck(fn, (x, np.array([0, 1, 1])), only=["mutation", "first"]).ok
     assert kinds == {np.ndarray}
+
+
+def test_gradcheck_calls_no_gradient_right_that_rounding_hides():
+    op = pb.autograd_function(
+        lambda ctx, x, y: 1e8 * x + 1e-3 * y, lambda ctx, g: {"x": 1e8 * g, "y": 2e-3 * g}
+    )
+    report = gradcheck(op, (np.array([1.0, 2.0]), np.array([0.3, 0.4])), raise_exception=False)
+    assert [each.argument for each in report.unchecked] == ["y"]
+    assert report.outcome == "not checked"

@@ -69,7 +69,7 @@ def test_the_public_names_are_listed_and_others_refused():
 
 # -- how large it is, and which words it knows -----------------------------------------------------
 MOST = {
-    "lines": 8_795,
+    "lines": 8_803,
     "files": 37,
     "lines of a file": 396,
     "lines of a function": 38,

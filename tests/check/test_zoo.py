@@ -16,8 +16,9 @@ from pullback.check import check_op
 OTHER_CAUSES: dict[str, str] = {}
 
 
-# Entries whose inputs have no elements: there is nothing to measure.
-EMPTY = {"empty square", "sum of nothing", "matmul of nothing"}
+# Entries of which nothing can be measured: without elements, and lost in the rounding of forward.
+UNMEASURED = {"empty square", "sum of nothing", "matmul of nothing"}
+UNMEASURED |= {"square of 1e-150", "slope of 1e-12"}
 
 
 def every(entries):
@@ -63,7 +64,7 @@ def test_at_least_nine_of_ten_causes_are_the_right_ones():
 @a_third_of(RIGHT)
 def test_a_right_backward_is_called_right(entry):
     report = report_of(entry)
-    assert report.outcome == ("not checked" if entry.name in EMPTY else "right"), str(report)
+    assert report.outcome == ("not checked" if entry.name in UNMEASURED else "right"), str(report)
 
 
 # ZOO_SEEDS=100 takes about 20 minutes.

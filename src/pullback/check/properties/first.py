@@ -26,6 +26,10 @@ from pullback.check.values import Array
 _FOR_DIAGNOSIS = 12  # the calls that a diagnosis may make however long they take
 _SOME = 24  # elements that are moved where random directions tell of the argument: they show edges
 _CHANGES = 1e-3  # of the terms of a slope: a smaller one is 0
+_LOST = (
+    "it is smaller than differences can tell from the rounding of forward",
+    "give inputs at which it is larger, or keep other arguments, which outweigh it, constant",
+)
 _PHASES = (
     "it is right for the absolute values of the outputs and not for their phases, which forward "
     "may choose, as those of eigenvectors",
@@ -167,15 +171,19 @@ def _note_precision(session: Session) -> None:
 def _report_unmeasured(session: Session) -> None:
     """Report the arguments without a measured derivative; raise if there are no others."""
     seeds, unchecked, measured = session.seeds(), session.report.unchecked, 0
+    got = [coordinates(g) for g in session.gradients()]
     for i, name in enumerate(session.subject.names):
         lines = [line for line in _lines(session, i) if line.direction.any()]
         known = [line for line in lines if session.component(line, seeds).measured]
+        pairs = [(ln.direction @ got[i], session.component(ln, seeds).error) for ln in known]
         elements, found = (sum(line.element is not None for line in ls) for ls in (lines, known))
         measured += len(known)
         if session.arrays[i].size and len(known) == found < max(elements, 1):
             what = f"{elements - found} of {elements} elements of " if known else ""
             what += f"the gradient of `{name}`"
             unchecked.append(Unchecked(what, *_why_unmeasured(session, i), name))
+        elif pairs and all(0.0 < abs(value) <= error for value, error in pairs):
+            unchecked.append(Unchecked(f"the gradient of `{name}`", *_LOST, name))
         elif lines and not any(any(session.component(line, seeds)[:2]) for line in lines):
             session.note(f"the outputs do not change with `{name}` at these inputs")
     if not measured:
