@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from pullback.arrays import library_of
+from pullback.arrays import library_of, ndarray
 from pullback.core.graph.modes import RECORD, STATE
 from pullback.core.graph.node import AccumulateGrad
 from pullback.core.tensor.versions import shared_counter, version_of
@@ -194,6 +194,23 @@ def detach_from_base(view: Any) -> None:
     else:
         view._data, view._counter = library.copy(array), None
     view._base = None
+
+
+def is_current(view: Any) -> bool:
+    """Return whether its base is as the view last saw it; of no view it holds too."""
+    base = view._base
+    return base is None or (view._base_node is base._node and view._base_data is base._data)
+
+
+def own_memory(fresh: Any) -> Any:
+    """Make a view that is current a tensor of its own, of the same node, and return it."""
+    array = fresh._data
+    if array.__class__ is ndarray:  # as for most elements
+        fresh._data = array.copy()
+    elif library_of(array).mutable:
+        fresh._data = library_of(array).copy(array)
+    fresh._base = fresh._base_node = fresh._base_data = fresh._counter = None
+    return fresh
 
 
 def replay(view: Any) -> None:
