@@ -78,6 +78,8 @@ def _copies(source: Any, *step: Any) -> bool:
     if source._base is None or library_of(source._data).mutable:
         return False
     before = layout_of(source)
+    if NUMPY.is_contiguous(before):
+        return False
     return not NUMPY.shares(view_array((None, *step), NUMPY.xp, before), before)
 
 
