@@ -8,7 +8,7 @@ import pytest
 from tests.tensors import leaf
 
 import pullback as pb
-from pullback.errors import InplaceError, ShapeError
+from pullback.errors import DTypeError, InplaceError, ShapeError
 from pullback.ops.declare import METHODS
 
 
@@ -290,3 +290,12 @@ def test_out_is_fine_under_no_grad():
     plain = pb.tensor([0.0])
     assert pb.add(y, y, out=plain) is plain
     assert plain.tolist() == [4.0]
+
+
+@pytest.mark.parametrize("name", ["abs_", "absolute_"])
+def test_abs_of_complex_numbers_is_refused_in_place(name):
+    x = pb.tensor([3 + 4j])
+    with pytest.raises(DTypeError, match="abs_: real numbers required"):
+        getattr(x, name)()
+    assert x.tolist() == [3 + 4j]
+    assert getattr(pb.tensor([-2.0]), name)().tolist() == [2.0]

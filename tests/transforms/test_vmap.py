@@ -87,6 +87,17 @@ def test_results_that_are_the_same_for_all_samples_are_repeated():
     equal(once, 2 * W)
 
 
+@pytest.mark.parametrize("number", [0.1, 0.1 + 0.2j, 3, True, np.float32(0.1)])
+def test_vmap_gives_a_number_that_a_function_of_numpy_arrays_returns_numpys_dtype(number):
+    found = pb.vmap(lambda x: (x, number))(np.ones(2))[1]
+    assert found.dtype == np.asarray(number).dtype
+    assert found.tolist() == [number, number]
+    nested = pb.vmap(lambda x: pb.vmap(lambda y: number)(x))(np.ones((2, 2)))
+    assert nested.dtype == found.dtype
+    assert pb.vmap(lambda x: 0.1)(pb.ones(2)).dtype == pb.float32
+    assert pb.vmap(lambda x: 0.1)(pb.ones(2, dtype=pb.float64)).dtype == pb.float32
+
+
 def test_tensors_in_tensors_out_arrays_in_arrays_out():
     assert isinstance(pb.vmap(lambda x: x)(pb.asarray(X)), pb.Tensor)
     assert isinstance(pb.vmap(lambda x: x)(X), np.ndarray)

@@ -68,9 +68,17 @@ def real_if_close(a: Any, tol: float = 100) -> Any:
 
 
 @adapter("nan_to_num")
-def nan_to_num(x: Any, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
-    """Return numbers in place of NaN and infinities, which get no gradient; tensors get theirs."""
+def nan_to_num(
+    x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None
+) -> Any:
+    """Return numbers in place of NaN and infinities, which get no gradient; tensors get theirs.
+
+    Without `copy`, `x` gets them in place, unless it is a scalar.
+    """
     x = as_tensor(x)
+    if not copy and x.ndim:
+        x[...] = nan_to_num(xp.clone(x), True, nan, posinf, neginf)
+        return x
     numbers = {"nan": nan, "posinf": posinf, "neginf": neginf}
     tensors = {name: value for name, value in numbers.items() if isinstance(value, Tensor)}
     if tensors and not x.dtype.is_complex:

@@ -25,6 +25,7 @@ from pullback.numpy_protocol.arguments import (
     xp,
 )
 from pullback.numpy_protocol.computing import linspace
+from pullback.ops.arguments import needs_rank
 from pullback.ops.axes import normalize_axes, normalize_axis
 from pullback.ops.functions import joining
 
@@ -90,6 +91,40 @@ def expand_dims(a: Any, axis: Any) -> Any:
     for i in sorted(normalize_axes("np.expand_dims", axes, a.ndim + len(axes))):
         a = xp.expand_dims(a, axis=i)
     return a
+
+
+@adapter("flip")
+def flip(m: Any, axis: Any = None) -> Any:
+    """Return a view with axes reversed; ``pb.flip`` gives a copy, as PyTorch does."""
+    x = as_tensor(m)
+    axes = normalize_axes("np.flip", axis, x.ndim)
+    return x[tuple([slice(None, None, -1 if i in axes else None) for i in range(x.ndim)])]
+
+
+@adapter("fliplr")
+def fliplr(m: Any) -> Any:
+    needs_rank("np.fliplr", m, 2)
+    return flip(m, 1)
+
+
+@adapter("flipud")
+def flipud(m: Any) -> Any:
+    needs_rank("np.flipud", m, 1)
+    return flip(m, 0)
+
+
+@adapter("rot90")
+def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Any:
+    needs_rank("np.rot90", m, 2)
+    plane = normalize_axes("np.rot90", axes, m.ndim)
+    if len(plane) != 2:
+        raise ArgumentError(compose("np.rot90", "two axes required", repr(axes), ("m", m)))
+    turns = k % 4
+    if turns % 2 == 0:
+        return flip(m, plane if turns else ())
+    order = list(range(m.ndim))
+    order[plane[0]], order[plane[1]] = plane[::-1]
+    return flip(transpose(m, order), plane[turns // 2])
 
 
 @adapter("resize")

@@ -20,6 +20,7 @@ import numpy as np
 from pullback.arrays import DTYPES, NUMPY, DType
 from pullback.core.tensor.endings import warn_of_end
 from pullback.core.tensor.tensor import FOR_ARRAYS, Tensor
+from pullback.core.tensor.views import is_current, own_memory
 from pullback.errors import ArgumentError, BatchedValueError, DTypeError, compose
 from pullback.numpy_protocol import computing, reducing, shaping
 from pullback.numpy_protocol.arguments import ADAPTERS, numpy_dtype, operand, tensors_in, values_of
@@ -114,6 +115,27 @@ def _of_array(name: str) -> Any:
 
     doc = f"Do ``ndarray.{name}`` with the array; raise if the tensor requires grad."
     return _named(method, name, doc)
+
+
+def _augmented(name: str) -> Any:
+    """Return the operator of an augmented assignment, which gives a scalar's name a new tensor.
+
+    A tensor of no axes is a scalar unless it shows an element of an array, as ``x[..., 0]`` does.
+    """
+    in_place = getattr(Tensor, name)
+
+    def method(self: Any, other: Any) -> Any:
+        if not self._data.shape and (self._base is None or not self._base._data.shape):
+            return NotImplemented
+        return in_place(self, other)
+
+    return _named(method, name, in_place.__doc__)
+
+
+def _elements(x: Any, views: Iterable[Any]) -> Any:
+    """Yield the elements of `x`, of which there are views, as they are when their turn comes."""
+    for i, view in enumerate(views):
+        yield own_memory(view) if is_current(view) else x[i]
 
 
 class Flat:
@@ -360,6 +382,10 @@ class NumPyTensor(Tensor):
     # -- operators that mean something else, or nothing, to other tensors --------------------------
     __getitem__, __setitem__ = indexing.numpy_getitem, indexing.numpy_setitem
 
+    def __iter__(self: Any) -> Any:
+        rows = Tensor.__iter__(self)
+        return rows if len(self.shape) > 1 else _elements(self, rows)
+
     def __contains__(self: Any, value: Any) -> bool:
         return bool(reductions.any(comparison.equal(self, value)))
 
@@ -386,4 +412,8 @@ class NumPyTensor(Tensor):
         return format(values_of(self)[()], spec)
 
 
+for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul"):
+    setattr(NumPyTensor, f"__i{_name}__", _augmented(f"__i{_name}__"))
+for _name in ("and", "or", "xor", "lshift", "rshift"):
+    setattr(NumPyTensor, f"__i{_name}__", _augmented(f"__i{_name}__"))
 FOR_ARRAYS[NUMPY.array_types[0]] = NumPyTensor

@@ -21,11 +21,12 @@ from pullback.core.function.dispatch import merge_axis_args, mixed, own_word, un
 from pullback.core.function.namespace import TENSOR_XP
 from pullback.core.function.primitive import Primitive
 from pullback.core.tensor.tensor import TENSOR_CLASSES, Tensor, as_array
-from pullback.core.tensor.views import READ_ONLY, detach_from_base
+from pullback.core.tensor.views import MAY_COPY, READ_ONLY, detach_from_base
 from pullback.errors import ERROR_CONTEXT, ArgumentTypeError, BatchedValueError, DTypeError, compose
 from pullback.hints import explain_call
 
 __all__ = [
+    "MAY_COPY",
     "METHODS",
     "NUMPY",
     "READ_ONLY",

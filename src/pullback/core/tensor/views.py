@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from pullback.arrays import library_of
+from pullback.arrays import NUMPY, library_of, ndarray
 from pullback.core.graph.modes import RECORD, STATE
 from pullback.core.graph.node import AccumulateGrad
 from pullback.core.tensor.versions import shared_counter, version_of
@@ -31,6 +31,8 @@ CUSTOM = "custom"
 # What an operation says of itself that takes a view which must not be written to: a part of
 # complex numbers.
 READ_ONLY = "read only"
+# And one whose result is a copy where the elements do not lie in the order that it needs.
+MAY_COPY = "may copy"
 
 
 def make_view(tensor: Any, source: Any, kind: str, *step: Any) -> None:
@@ -50,10 +52,35 @@ def make_view(tensor: Any, source: Any, kind: str, *step: Any) -> None:
 
 
 def link(tensor: Any, source: Any, op: Any, output: int | None, settings: Any, kind: str) -> None:
-    """Make `tensor`, an output of `op` called on `source`, a view."""
+    """Make `tensor`, an output of `op` called on `source`, a view, as it would be of NumPy's."""
+    if op.view is MAY_COPY and _copies(source, op, output, settings):
+        return
     if kind != NO_GRAD_VIEW and source._base is not None and source._kind != TRACKED:
         kind = source._kind  # what may not be changed itself has no views that may
     make_view(tensor, source, kind, op, output, settings)
+
+
+def layout_of(tensor: Any) -> Any:
+    """Return an array of NumPy's, of any values, that lies in memory as the tensor's would.
+
+    Of libraries that write nothing in place: their bases are taken to lie in row-major order.
+    """
+    path = None if tensor._base is None else path_of(tensor)
+    if None in _operations(path):  # of a user's operation: nobody knows
+        path = None
+    whole = tensor if path is None else tensor._base
+    dtype = "complex64" if whole.dtype.is_complex else "int8"  # real and imag are views
+    return view_array(path, NUMPY.xp, NUMPY.xp.empty(whole.shape, dtype=dtype))
+
+
+def _copies(source: Any, *step: Any) -> bool:
+    """Return whether a step gives a copy of what a wrapped `source` shows, as of NumPy's memory."""
+    if source._base is None or library_of(source._data).mutable:
+        return False
+    before = layout_of(source)
+    if NUMPY.is_contiguous(before):
+        return False
+    return not NUMPY.shares(view_array((None, *step), NUMPY.xp, before), before)
 
 
 def path_of(view: Any) -> tuple[Any, ...]:
@@ -194,6 +221,23 @@ def detach_from_base(view: Any) -> None:
     else:
         view._data, view._counter = library.copy(array), None
     view._base = None
+
+
+def is_current(view: Any) -> bool:
+    """Return whether its base is as the view last saw it; of no view it holds too."""
+    base = view._base
+    return base is None or (view._base_node is base._node and view._base_data is base._data)
+
+
+def own_memory(fresh: Any) -> Any:
+    """Make a view that is current a tensor of its own, of the same node, and return it."""
+    array = fresh._data
+    if array.__class__ is ndarray:  # as for most elements
+        fresh._data = array.copy()
+    elif library_of(array).mutable:
+        fresh._data = library_of(array).copy(array)
+    fresh._base = fresh._base_node = fresh._base_data = fresh._counter = None
+    return fresh
 
 
 def replay(view: Any) -> None:

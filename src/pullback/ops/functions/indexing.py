@@ -15,6 +15,7 @@ from pullback.core.function.inplace import adopt, apply_inplace, check_allowed, 
 from pullback.core.function.primitive import Primitive
 from pullback.core.graph.modes import MAKING, STATE
 from pullback.core.tensor.tensor import Tensor, box
+from pullback.core.tensor.views import own_memory
 from pullback.errors import ArgumentTypeError, ShapeError, TensorIndexError, compose
 from pullback.ops.arguments import all_values, holds_somewhere, needs_shape, tensor_of
 from pullback.ops.axes import normalize_axis, to_builtin
@@ -80,8 +81,16 @@ def getitem(x: Tensor, index: Any) -> Tensor:
 
 
 def numpy_getitem(x: Tensor, index: Any) -> Tensor:
-    """Return ``x[index]`` as NumPy reads an index with integers and arrays, see `_in_two_steps`."""
-    return _read(x, index, _in_one_step)
+    """Return ``x[index]`` as NumPy reads an index with integers and arrays, see `_in_two_steps`.
+
+    An element stands for NumPy's scalar, which is no view; ``x[..., 0]`` is one.
+    """
+    result = _read(x, index, _in_one_step)
+    if result._data.shape or index is Ellipsis:
+        return result
+    if index.__class__ is tuple and any(part is Ellipsis for part in index):
+        return result
+    return own_memory(result)  # type: ignore[no-any-return]
 
 
 def _read(x: Tensor, index: Any, steps: Callable[[Any], tuple[Any, Any]]) -> Tensor:

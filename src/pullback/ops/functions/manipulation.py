@@ -249,7 +249,7 @@ def expand(x: Any, shape: Sequence[int]) -> Tensor:
     return broadcast_to_p.public(x, shape=tuple(sizes))
 
 
-@wrapper_of(flip_p, numpy="flip: m=x axis")
+@wrapper_of(flip_p)
 def flip(x: Any, /, *, axis: Any = None) -> Tensor:
     """Return `x` with the order along `axis` reversed, all axes by default.
 
@@ -568,7 +568,7 @@ def roll(
     return roll_p.public(x, shift=tuple(total.values()), axis=tuple(total))
 
 
-@composition(sample((2, 3)), scalars=False, methods="fliplr", numpy="fliplr: m=x")
+@composition(sample((2, 3)), scalars=False, methods="fliplr")
 def fliplr(x: Any) -> Tensor:
     """Return `x` with the order along axis 1 reversed: left and right exchanged.
 
@@ -582,7 +582,7 @@ def fliplr(x: Any) -> Tensor:
     return flip(x, axis=1)
 
 
-@composition(sample((2, 1)), scalars=False, methods="flipud", numpy="flipud: m=x")
+@composition(sample((2, 1)), scalars=False, methods="flipud")
 def flipud(x: Any) -> Tensor:
     """Return `x` with the order along axis 0 reversed: up and down exchanged.
 
@@ -603,7 +603,6 @@ def flipud(x: Any) -> Tensor:
     reference=(lambda np, x, k=1, dims=(0, 1): np.rot90(x, k, dims)),
     scalars=False,
     methods="rot90",
-    numpy="rot90: m=x k axes=dims",
 )
 def rot90(x: Any, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
     """Return `x` turned by `k` right angles in the plane of two axes, from the first to the second.

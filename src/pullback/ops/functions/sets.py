@@ -25,7 +25,7 @@ from pullback.ops.primitives.comparison import not_equal
 from pullback.ops.primitives.gathering import take_p
 from pullback.ops.primitives.reductions import any
 from pullback.ops.primitives.sorting import isin_p, unique_all_p, unique_counts_p, unique_inverse_p
-from pullback.ops.samples import grid, real, sample
+from pullback.ops.samples import real, sample
 
 
 class UniqueAll(NamedTuple):
@@ -139,8 +139,8 @@ def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Tensor:
     sample((3, 4)),
     sample((4, 2), dim=0),
     sample(()),
-    domain=grid(0, 1),
-    differentiable=False,
+    domain=real(-2, 2),
+    distinct=True,
     reference=(lambda np, x, dim=None: np.unique(x, axis=dim)),
     methods="unique",
 )
@@ -171,12 +171,12 @@ def unique(
     >>> pb.unique(pb.tensor([3, 1, 3]), return_counts=True)
     (tensor([1, 3]), tensor([1, 2]))
     """
-    x = tensor_of("unique", x).detach()
+    x = tensor_of("unique", x)
     if dim is None:
         result = unique_all(x)
         values, inverse, counts = result.values, result.inverse_indices, result.counts
     else:
-        rows, axis = _rows("unique", x, dim)
+        rows, axis = _rows("unique", x.detach(), dim)
         order = _in_order(rows)
         ordered = take_p.public(rows, order, axis=0)
         starts, which, counts = _runs(ordered)
@@ -189,8 +189,8 @@ def unique(
     sample((6,)),
     sample((4, 2), dim=0),
     sample((0,)),
-    domain=grid(0, 1),
-    differentiable=False,
+    domain=real(-2, 2),
+    distinct=True,
     scalars=False,
     methods="unique_consecutive",
 )
@@ -207,9 +207,9 @@ def unique_consecutive(
     >>> pb.unique_consecutive(pb.tensor([3, 3, 1, 3]), return_counts=True)
     (tensor([3, 1, 3]), tensor([2, 1, 1]))
     """
-    x = tensor_of("unique_consecutive", x).detach()
+    x = tensor_of("unique_consecutive", x)
     flat = reshape(x, (-1,)) if dim is None else x
-    rows, axis = _rows("unique_consecutive", flat, 0 if dim is None else dim)
+    rows, axis = _rows("unique_consecutive", flat.detach(), 0 if dim is None else dim)
     starts, which, counts = _runs(rows)
     values = take_p.public(flat, starts, axis=axis)
     inverse = reshape(which, x.shape) if dim is None else which

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from pullback.arrays import library_of
+from pullback.arrays import NUMPY, library_of
 from pullback.core.function.inplace import refuse_new_shape
 from pullback.core.tensor.tensor import Tensor
+from pullback.core.tensor.views import layout_of
 from pullback.errors import ArgumentTypeError, compose
 from pullback.ops.declare import needs_tensor
 from pullback.ops.functions import comparison, creation, data_types
@@ -103,7 +104,11 @@ class KindMethods:
 
     def is_contiguous(self: Any) -> Any:
         """Return whether the elements lie in row-major order."""
-        return library_of(self._data).is_contiguous(self.data_array())
+        array = self.data_array()
+        library = library_of(array)
+        if library.mutable or self._base is None:
+            return library.is_contiguous(array)
+        return NUMPY.is_contiguous(layout_of(self))
 
     def equal(self: Any, other: Tensor) -> Bool:
         """Return whether shape and all elements are equal; `eq` and ``==`` go by elements."""

@@ -6,14 +6,16 @@ from typing import Any
 
 from pullback.core.function.inplace import apply_inplace
 from pullback.core.tensor.tensor import Tensor
+from pullback.errors import DTypeError, compose
 from pullback.ops.declare import inplace
 from pullback.ops.functions import special
 from pullback.ops.methods.inplace import InplaceMethods
 from pullback.ops.primitives.complex_numbers import conj_p, sgn_p
 from pullback.ops.primitives.gamma_functions import polygamma_p
-from pullback.ops.primitives.rounding import nan_to_num_p, sign_p
+from pullback.ops.primitives.rounding import abs_p, nan_to_num_p, sign_p
 from pullback.ops.primitives.special import logit_p
 
+_magnitude_ = inplace(abs_p)
 _real_sign_, _complex_sign_, _conjugate = inplace(sign_p), inplace(sgn_p), inplace(conj_p)
 
 
@@ -21,6 +23,16 @@ class ElementaryMethods:
     """The element-wise functions among `TensorMethods`."""
 
     __slots__ = ()
+
+    def abs_(self: Any) -> Tensor:
+        """Do `abs` in place and return this tensor, which holds real numbers."""
+        if self.dtype.is_complex:
+            required = "real numbers required, since magnitudes are real"
+            came, hint = self.dtype.name, "use abs, which is not in place"
+            raise DTypeError(compose("abs_", required, came, ("x", self), hint=hint))
+        return _magnitude_(self)
+
+    absolute_ = abs_
 
     def sign_(self: Any) -> Tensor:
         """Do `sign` in place and return this tensor."""

@@ -30,7 +30,7 @@ abs_p = elementwise(
     holomorphic=False,
     domain=both(-2, 2, 0.0),
     result_dtype="real",
-    methods="abs abs_ absolute absolute_",
+    methods="abs absolute",
     doc=documented(
         "Return the magnitude; the derivative at 0 is 0.",
         "pb.abs(pb.tensor([-2.0, 0.0, 3.0]))",

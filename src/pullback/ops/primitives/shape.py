@@ -13,7 +13,7 @@ from typing import Any
 from pullback.arrays import library_of
 from pullback.errors import ArgumentTypeError, ShapeError
 from pullback.ops.axes import sum_to_shape
-from pullback.ops.declare import operation
+from pullback.ops.declare import MAY_COPY, operation
 from pullback.ops.samples import sample
 
 
@@ -32,7 +32,7 @@ reshape_p = operation(
     _reshape,
     numpy_kernel=_reshape_numpy,
     rules={"x": lambda g, x_shape, xp: xp.reshape(g, x_shape)},
-    view=True,
+    view=MAY_COPY,
     samples=(
         sample((3, 4), shape=(4, 3)),
         sample((3, 4), shape=(12,)),

@@ -13,9 +13,10 @@ from typing import Any
 from pullback.arrays import is_array, library_of
 from pullback.core.custom.pytree import Structure, children, flatten, path_of, paths_of, unflatten
 from pullback.core.function.namespace import TENSOR_XP
-from pullback.core.tensor.tensor import Tensor, box
+from pullback.core.tensor.tensor import Tensor, box, tensor_class
 from pullback.errors import ArgumentError, ArgumentTypeError, ShapeError, TensorIndexError, compose
 from pullback.hints import hinted
+from pullback.numpy_protocol.tensor import NumPyTensor
 from pullback.ops.functions.creation import asarray
 from pullback.transforms.api.arguments import Function, Transformed, name_of, tensor_for
 from pullback.transforms.api.recording import leaves_as_given
@@ -170,7 +171,7 @@ class Vmapped(Transformed):
             raise ArgumentTypeError(compose("vmap", required, came, hint=hint))
         axes = self._result_axes(results, structure)
         for i, (x, axis) in enumerate(zip(results, axes, strict=True)):
-            part, has_axis = _part(library, self._as_result(x, i, structure))
+            part, has_axis = _part(library, self._as_result(x, i, structure, samples))
             if axis is not None:
                 part = part if has_axis else _repeated(part, size)
                 axis = _from_front(axis, part, functools.partial(self._path, i, structure))
@@ -182,11 +183,15 @@ class Vmapped(Transformed):
             results[i] = part
         return results, structure
 
-    def _as_result(self, leaf: Any, i: int, structure: Structure | None) -> Tensor:
+    def _as_result(
+        self, leaf: Any, i: int, structure: Structure | None, samples: Sequence[Any]
+    ) -> Tensor:
         if isinstance(leaf, Tensor):
             return leaf
         if is_array(leaf) or isinstance(leaf, (bool, int, float, complex, numpy_scalar)):
-            return asarray(leaf)
+            # In code for NumPy's arrays a number of Python is float64.
+            found = tensor_for(leaf) if tensor_class(samples) is NumPyTensor else None
+            return asarray(leaf) if found is None else found
         required = f"tensors, arrays or numbers required in {self._path(i, structure)}"
         raise ArgumentTypeError(compose("vmap", required, type(leaf).__name__))
 
