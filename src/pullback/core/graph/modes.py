@@ -195,6 +195,7 @@ def _decorate(fn: F, changes: dict[str, Any]) -> F:
         return (yield from _driven(called(*args, **kwargs), changes))
 
     async def awaited(*args: Any, **kwargs: Any) -> Any:
+        # Marks `_driven` itself, whose generators can then be awaited as well.
         return await types.coroutine(_driven)(fn(*args, **kwargs).__await__(), changes)
 
     wrapper: Any = called
