@@ -293,9 +293,9 @@ def test_a_tensor_that_is_closed_over_is_not_written_to_for_each_sample():
 def test_a_batch_that_is_kept_beyond_vmap_is_refused_beside_other_tensors():
     kept = []
     pb.vmap(lambda w: kept.append(w) or w)(WS)
-    assert (kept[0] * 2).shape == (3,)
-    with pytest.raises(GraphError, match=r"(?s)transform that is running.*one of a call that has"):
-        kept[0] * pb.asarray(Y)
+    for other in (2, pb.asarray(Y)):
+        with pytest.raises(GraphError, match=r"(?s)is running.*one of a call that has"):
+            kept[0] * other
 
 
 def test_a_backward_that_closes_over_a_batch_is_refused_after_vmap_has_returned():

@@ -4,14 +4,16 @@ A node of the graph knows the levels that its result depends on, one bit each: b
 differentiate by, bit n for what a transform at level n does. Whether a value depends on an outer
 level is so a comparison, and what is left of a transform that has ended is a constant to all that
 run at its level or further out. A library of wrapped arrays stands at the level of its transform.
+What carries a derivative or samples knows its run as well, and is refused when that has ended.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, NamedTuple
+from typing import Any
 
 from pullback.arrays import NUMPY, WrappingLibrary, library_of
 from pullback.core.graph.modes import RECORD, STATE, changed_mode, run_with
@@ -75,15 +77,44 @@ def has_graph(values: Iterable[Any]) -> bool:
     return False
 
 
-class Running(NamedTuple):
-    """A transform that is running on wrapped arrays."""
+class Running:
+    """One run of a transform on wrapped arrays, which carry it: another run's are none of its own.
 
-    library: WrappingLibrary
-    size: int  # how many samples a batch has; 0 in forward mode
-    randomness: str  # how numbers are drawn for the samples of a batch
-    user_ops: list[Any]  # the users' operations that were called in it
+    Attributes
+    ----------
+    library : WrappingLibrary
+    size : int
+        How many samples a batch has; 0 in forward mode.
+    randomness : str
+        How numbers are drawn for the samples of a batch.
+    user_ops : list
+        The users' operations that were called in it.
+    ended : bool
+        Whether it has returned: what is left of its arrays can no longer be computed with.
+    """
+
+    __slots__ = ("ended", "library", "randomness", "size", "user_ops")
+
+    def __init__(self, library: WrappingLibrary, size: int = 0, randomness: str = "") -> None:
+        self.library: Any = library
+        self.size, self.randomness = size, randomness
+        self.user_ops: list[Any] = []
+        self.ended = False
 
 
 # Forward modes and batches that are running, the innermost last: what is differentiated inside of
 # one is wrapped, so that its graph is one of wrapped arrays.
 WRAPPING: ContextVar[tuple[Running, ...]] = ContextVar("pullback_wrapping", default=())
+
+
+@contextmanager
+def resumed() -> Iterator[None]:
+    """Let the runs of the context go on inside of the block, where a part of them is run again."""
+    ended = [running for running in WRAPPING.get() if running.ended]
+    for running in ended:
+        running.ended = False
+    try:
+        yield
+    finally:
+        for running in ended:
+            running.ended = True

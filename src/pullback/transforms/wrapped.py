@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar
 from traceback import clear_frames
 from typing import Any, Self
@@ -68,12 +68,15 @@ class Wrapped:
     ----------
     value : array or Tensor
         What is wrapped.
+    running : Running, optional
+        The run that it is of; None for what is a constant to every run.
     """
 
     __array_ufunc__ = None
-    __slots__ = ("value",)
+    __slots__ = ("running", "value")
     __hash__ = None  # type: ignore[assignment]
     library: TransformLibrary
+    running: Running | None
     value: Any
 
     @property
@@ -342,6 +345,17 @@ class TransformLibrary(WrappingLibrary):
     def parts(self, a: Any) -> tuple[Any, ...]:
         return (a.value,)
 
+    def one_run(self, arrays: Iterable[Any]) -> Running | None:
+        """Return the run that arrays are of; raise where it has ended, or they are of several."""
+        found: Running | None = None
+        for a in arrays:
+            own = a.running if a.__class__ is self.array_class else None
+            if own is not None and own is not found and not self.is_constant(a):
+                if found is not None or own.ended:
+                    raise escaped(a)
+                found = own
+        return found
+
     # -- by the operations -------------------------------------------------------------------------
     def copy(self, a: Any) -> Any:
         return self.run(clone_p, [a], {})
@@ -434,6 +448,11 @@ class TransformLibrary(WrappingLibrary):
             raise self.closed_over()
 
 
+def escaped(array: Any) -> GraphError:
+    """Return the error for an array of a run that has ended, or is none of those running here."""
+    return _returned(box(array))
+
+
 def _returned(tensor: Tensor) -> GraphError:
     required = "a tensor of a transform that is running, in this thread, required beside others"
     hint = "return what is computed in a function of vmap or jvp, and compute on with the result"
@@ -490,21 +509,13 @@ def on_part(name: str, part: Any, *settings: Any) -> Any:
 _INACTIVE: ContextVar[frozenset[int]] = ContextVar("pullback_apart", default=frozenset())
 
 
-def run_wrapped(
-    library: TransformLibrary,
-    function: Callable[[], Any],
-    size: int = 0,
-    randomness: str = "",
-    given: Sequence[Tensor] = (),
-    user_ops: list[Any] | None = None,
-) -> Any:
+def run_wrapped(running: Running, function: Callable[[], Any], given: Sequence[Tensor] = ()) -> Any:
     """Call the function of a transform, in which new tensors are arrays of its library.
 
-    Tensors that it is given as they came may have a derivative by what is outside. The users'
-    operations that are called in it are added to `user_ops`.
+    Tensors that it is given as they came may have a derivative by what is outside.
     """
+    library: Any = running.library
     writes = Writes(WRITES.get(), library)
-    running = Running(library, size, randomness, [] if user_ops is None else user_ops)
     levels = levels_of([t._node for t in given if t.requires_grad]) if given else 0
 
     def run() -> Any:
@@ -517,6 +528,8 @@ def run_wrapped(
                 if (error := writes.put_back()) is not None:
                     raise error from raised
             raise
+        finally:
+            running.ended = True
 
     inside = functools.partial(run_in_call, levels, run_with, LEVEL, library.level, run)
     inside = functools.partial(run_with, MAKING, library, run_with, WRITES, writes, inside)

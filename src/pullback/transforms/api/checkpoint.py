@@ -54,6 +54,7 @@ from pullback.errors import ArgumentTypeError, GraphError, InplaceError, compose
 from pullback.ops.functions.random import replayed, watched
 from pullback.transforms.api.arguments import Function, Transformed, name_of
 from pullback.transforms.api.recording import run_noting_writes, written_outside
+from pullback.transforms.levels import resumed
 from pullback.transforms.wrapped import Wrapped
 
 
@@ -178,7 +179,7 @@ class _Run:
         args, kwargs = given = _each_once(_Argument, lambda a: a.tensor(self), self._given)
         tensors = [x for x in leaves(given) if isinstance(x, Tensor)]
         stand_ins = {t._node for t in tensors if t.requires_grad}
-        with replayed(self._drawn), _replayed_globals(self._drawn_globally):
+        with resumed(), replayed(self._drawn), _replayed_globals(self._drawn_globally):
             result = run_in_mode(_CHANGES, self._fun, *args, **kwargs)
         # Kernels may round what was given to them rounded by hooks around the call.
         other = "" if self._of_results is None else self._of_results.difference(result)

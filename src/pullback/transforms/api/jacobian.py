@@ -17,6 +17,7 @@ from pullback.core.tensor.endings import run_in_call
 from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentError, BatchedValueError, GraphError, compose
 from pullback.hints import hinted
+from pullback.ops.functions.creation import zeros_like
 from pullback.ops.functions.joining import stack
 from pullback.ops.functions.manipulation import broadcast_to, moveaxis
 from pullback.transforms.api.arguments import (
@@ -282,9 +283,11 @@ def _by_columns(recording: Recording, outs: Sequence[Tensor]) -> list[list[Tenso
 def _forward(arguments: Arguments, has_aux: bool) -> tuple[Any, Any]:
     sources = arguments.sources()
     tensors = [s for s in sources if s is not None]
-    first = run_forward(arguments, sources, [None] * len(sources), has_aux)
+    # Along zeros: what the function keeps of it is no constant to the runs that follow.
+    zeros = [None if s is None else zeros_like(s.detach()) for s in sources]
+    first = run_forward(arguments, sources, zeros, has_aux)
     values = first.values()
-    together = not first.user_ops and not any(t.requires_grad for t in tensors)
+    together = not first.running.user_ops and not any(t.requires_grad for t in tensors)
 
     def push(vectors: Sequence[Tensor | None]) -> list[Tensor]:
         left = iter(vectors)

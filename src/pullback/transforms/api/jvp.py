@@ -20,8 +20,8 @@ from pullback.transforms.api.recording import (
 from pullback.transforms.directions import as_tensor, directions, is_differentiable, or_zeros
 from pullback.transforms.forward.array import TangentLibrary
 from pullback.transforms.forward.pushforward import Pushforward
-from pullback.transforms.levels import new_level, run_recorded
-from pullback.transforms.wrapped import part_of, run_wrapped, tensor_of_part
+from pullback.transforms.levels import Running, new_level, run_recorded
+from pullback.transforms.wrapped import Wrapped, escaped, part_of, run_wrapped, tensor_of_part
 
 
 @hinted
@@ -125,11 +125,10 @@ class ForwardResult(NamedTuple):
     has one.
     """
 
-    library: TangentLibrary
+    running: Running
     outs: Sequence[Any]
     structure: Structure | None
     rest: Any
-    user_ops: list[Any]  # the users' operations that were called
 
     def values(self) -> list[Any]:
         """Return the leaves of the result."""
@@ -145,13 +144,20 @@ class ForwardResult(NamedTuple):
 
     def _value(self, leaf: Any) -> Any:
         array: Any = leaf.data_array() if isinstance(leaf, Tensor) else None
-        is_own = array.__class__ is self.library.array_class
-        return tensor_of_part(array.value, leaf.__class__) if is_own else leaf
+        library = self.running.library
+        if array.__class__ is not library.array_class:
+            if isinstance(array, Wrapped):  # of an outer level, or left from a call in this one
+                array.library.one_run((array,))
+            return leaf
+        if array.running is not self.running and not library.is_constant(array):
+            raise escaped(array)
+        return tensor_of_part(array.value, leaf.__class__)
 
     def _tangent(self, leaf: Any) -> Tensor | None:
         """Return the derivative of a leaf of the result, zeros where it depends on nothing."""
-        array = leaf.data_array() if isinstance(leaf, Tensor) else None
-        if array.__class__ is self.library.array_class and array.tangent is not None:
+        array: Any = leaf.data_array() if isinstance(leaf, Tensor) else None
+        cls = self.running.library.array_class
+        if array.__class__ is cls and array.tangent is not None:
             return tensor_of_part(array.whole_tangent, leaf.__class__)
         if not is_differentiable(leaf):
             return None
@@ -167,18 +173,19 @@ def run_forward(
 ) -> ForwardResult:
     """Run a function in forward mode: its arguments' leaves as tensors, along vectors."""
     library = TangentLibrary.at_level(new_level([*sources, *vectors]))
+    running = Running(library)
     standing: list[Tensor | None] = []
     for source, vector in zip(sources, vectors, strict=True):
         if source is not None:
             tangent = None if vector is None else part_of(vector)
-            source = box(library.array_class(part_of(source), tangent), cls=source.__class__)
+            array = library.array_class(part_of(source), tangent, running)
+            source = box(array, cls=source.__class__)
         standing.append(source)
-    user_ops: list[Any] = []
-    result = run_wrapped(library, partial(arguments.call, standing), user_ops=user_ops)
+    result = run_wrapped(running, partial(arguments.call, standing))
     out, rest = parts(arguments, result, has_aux)
     outs, structure = flatten(out)
     check_differentiable(arguments, outs, structure)
-    return ForwardResult(library, outs, structure, rest, user_ops)
+    return ForwardResult(running, outs, structure, rest)
 
 
 class JacobianVectorProduct:

@@ -23,8 +23,15 @@ from pullback.transforms.api.recording import leaves_as_given
 from pullback.transforms.batch.array import BatchLibrary
 from pullback.transforms.batch.user_ops import draws
 from pullback.transforms.directions import described
-from pullback.transforms.levels import depends_on_outer_level, new_level
-from pullback.transforms.wrapped import numpy_scalar, part_of, run_wrapped, tensor_of_part
+from pullback.transforms.levels import Running, depends_on_outer_level, new_level
+from pullback.transforms.wrapped import (
+    Wrapped,
+    escaped,
+    numpy_scalar,
+    part_of,
+    run_wrapped,
+    tensor_of_part,
+)
 
 _RANDOMNESS = ("error", "same", "different")
 
@@ -156,13 +163,16 @@ class Vmapped(Transformed):
         self, library: BatchLibrary, mapped: _Mapped, samples: Sequence[Tensor | None], size: int
     ) -> tuple[list[Any], Structure | None]:
         """Return the results for samples whose axis comes first, and their containers."""
+        running = Running(library, size, self._settings["randomness"])
         standing = [
-            leaf if x is None else box(library.array_class(part_of(x)), cls=x.__class__)
+            leaf
+            if x is None
+            else box(library.array_class(part_of(x), True, running), cls=x.__class__)
             for leaf, x in zip(mapped.leaves, samples, strict=True)
         ]
         args, kwargs = unflatten(mapped.structure, standing)
         function = functools.partial(self._fun, *args, **kwargs)
-        result = run_wrapped(library, function, size, self._settings["randomness"], mapped.tensors)
+        result = run_wrapped(running, function, mapped.tensors)
         results, structure = flatten(result)
         if not [x for x in results if x is not None]:
             required = f"a result of {name_of(self._fun)} required"
@@ -171,7 +181,7 @@ class Vmapped(Transformed):
             raise ArgumentTypeError(compose("vmap", required, came, hint=hint))
         axes = self._result_axes(results, structure)
         for i, (x, axis) in enumerate(zip(results, axes, strict=True)):
-            part, has_axis = _part(library, self._as_result(x, i, structure, samples))
+            part, has_axis = _part(running, self._as_result(x, i, structure, samples))
             if axis is not None:
                 part = part if has_axis else _repeated(part, size)
                 axis = _from_front(axis, part, functools.partial(self._path, i, structure))
@@ -211,12 +221,16 @@ class Vmapped(Transformed):
 
 
 # -- results ---------------------------------------------------------------------------------------
-def _part(library: BatchLibrary, value: Tensor) -> tuple[Tensor, bool]:
+def _part(running: Running, value: Tensor) -> tuple[Tensor, bool]:
     """Return what a batch holds, as a tensor, and whether its first axis is that of the samples."""
-    array = value.data_array()
+    array, library = value.data_array(), running.library
     part, has_axis = value, False
     if array.__class__ is library.array_class:
+        if array.running is not running and not library.is_constant(array):
+            raise escaped(array)
         part, has_axis = tensor_of_part(array.value, value.__class__), array.batched
+    elif isinstance(array, Wrapped):  # of an outer level, or left from a call in this one
+        array.library.one_run((array,))
     if part.requires_grad and not depends_on_outer_level(library.level, (part,)):
         part = part._alias()  # it depends on nothing that can be differentiated by
     return part, has_axis
@@ -242,10 +256,11 @@ def for_rows(
     for start in range(0, count, at_once):
         block = rows(start, start + at_once)
         library = BatchLibrary.at_level(new_level([block]))
-        row, size = box(library.array_class(part_of(block)), cls=block.__class__), len(block)
-        found = run_wrapped(library, functools.partial(function, row), size, "error")
-        parts = [_part(library, tensor) for tensor in found]
-        blocks.append([part if stacked else _repeated(part, size) for part, stacked in parts])
+        running = Running(library, len(block), "error")
+        row = box(library.array_class(part_of(block), True, running), cls=block.__class__)
+        found = run_wrapped(running, functools.partial(function, row))
+        parts = [_part(running, tensor) for tensor in found]
+        blocks.append([part if stacked else _repeated(part, len(block)) for part, stacked in parts])
     if len(blocks) == 1:
         return _apart(blocks[0], [block])
     return [TENSOR_XP.concat(list(column)) for column in zip(*blocks, strict=True)]

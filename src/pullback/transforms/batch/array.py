@@ -29,11 +29,12 @@ from pullback.ops.primitives.indexing import is_basic
 from pullback.transforms.batch.batched_call import closed_over, elementwise_of, refused
 from pullback.transforms.batch.rules import batched_results
 from pullback.transforms.batch.user_ops import call_by_sample, each, step_of
-from pullback.transforms.levels import WRAPPING, run_recorded
+from pullback.transforms.levels import WRAPPING, Running, run_recorded
 from pullback.transforms.user_calls import UserCall
 from pullback.transforms.wrapped import (
     TransformLibrary,
     Wrapped,
+    escaped,
     is_part,
     on_part,
     part_of,
@@ -59,8 +60,8 @@ class Batch(Wrapped):
     __slots__ = ("batched",)
     library: BatchLibrary
 
-    def __init__(self, value: Any, batched: bool = True) -> None:
-        self.value, self.batched = value, batched
+    def __init__(self, value: Any, batched: bool, running: Running | None = None) -> None:
+        self.value, self.batched, self.running = value, batched, running
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -70,7 +71,7 @@ class Batch(Wrapped):
     @property
     def mT(self) -> Any:  # noqa: N802  (the standard's name)
         if self.value.__class__ is _ndarray and self.value.ndim - self.batched > 1:
-            return self.__class__(self.value.mT, self.batched)
+            return self.__class__(self.value.mT, self.batched, self.library.one_run((self,)))
         return super().mT
 
     def _one(self) -> Any:
@@ -101,12 +102,17 @@ class BatchLibrary(TransformLibrary):
             if result is not None:
                 return result
         values, batched, is_plain = [], [], "index" not in settings or is_basic(settings["index"])
+        running = None if is_plain else self.one_run(leaves(settings["index"]))
         for a in arrays:
             own = a.__class__ is array_class
             value = a.value if own else a
             is_plain = is_plain and value.__class__ in _PLAIN
             values.append(value)
-            batched.append(own and a.batched)
+            batched.append(has_axis := own and a.batched)
+            if has_axis and a.running is not running:
+                if running is not None or a.running.ended:
+                    raise escaped(a)
+                running = a.running
         if is_plain:  # nothing to record, and nothing wrapped further in
             outs, has_axis = batched_results(self, NUMPY.xp, op, values, batched, settings)
         else:
@@ -114,7 +120,9 @@ class BatchLibrary(TransformLibrary):
             outs, has_axis = on_parts(
                 batched_results, self, TENSOR_XP, op, tensors, batched, settings
             )
-        results = [array_class(part_of(o) if isinstance(o, Tensor) else o, has_axis) for o in outs]
+        results = [
+            array_class(part_of(o) if isinstance(o, Tensor) else o, has_axis, running) for o in outs
+        ]
         return results if op.multi else results[0]
 
     def with_graph_of(self, before: Any, after: Any) -> Any:
@@ -125,14 +133,15 @@ class BatchLibrary(TransformLibrary):
         new = after.value
         if before.batched and not after.batched:
             new = to_tensor(new).broadcast_to(tuple(old.shape))
-        return self.array_class(part_with_graph_of(old, new), before.batched or after.batched)
+        batched, running = before.batched or after.batched, self.one_run((before, after))
+        return self.array_class(part_with_graph_of(old, new), batched, running)
 
     def each_part(self, name: str, a: Any, *settings: Any) -> Any:
-        return self.array_class(on_part(name, a.value, *settings), a.batched)
+        return self.array_class(on_part(name, a.value, *settings), a.batched, self.one_run((a,)))
 
     def constant(self, a: Any) -> Any:
         part = a.value.data_array() if isinstance(a.value, Tensor) else a.value
-        return self.array_class(constant(part), a.batched)
+        return self.array_class(constant(part), a.batched, a.running)
 
     # -- values of the samples ---------------------------------------------------------------------
     def is_constant(self, a: Any) -> bool:
@@ -172,4 +181,5 @@ class BatchLibrary(TransformLibrary):
             raise ArgumentError(compose("vmap", required, 'random numbers under "error"'))
         if running.randomness == "same":
             return self.wrap(self._drawn_outside(draw))
-        return self.array_class(self._drawn_outside(lambda lead: draw((*lead, running.size))))
+        drawn = self._drawn_outside(lambda lead: draw((*lead, running.size)))
+        return self.array_class(drawn, True, running)

@@ -43,15 +43,19 @@ def elementwise_of(
     """
     kernel, floats = op.kernels.get(_ndarray) or kernel_of(op, _ndarray)
     values: list[Any] = []
-    batched, ranks = [], []
+    batched, ranks, running = [], [], None
     for a in arrays:
         if a.__class__ is array_class:
-            value = a.value
+            value, has_axis = a.value, a.batched
             if value.__class__ is not _ndarray or value.dtype not in floats:
                 return None
+            if has_axis and (own := a.running) is not running:
+                if running is not None or own.ended:
+                    return None
+                running = own
             values.append(value)
-            batched.append(a.batched)
-            ranks.append(value.ndim - a.batched)
+            batched.append(has_axis)
+            ranks.append(value.ndim - has_axis)
         elif a.__class__ is float or a.__class__ is int:
             values.append(a)
         else:
@@ -64,9 +68,8 @@ def elementwise_of(
         result = kernel(*values, **settings)
     except UNFIT:
         return None
-    return array_class(
-        result if result.__class__ is _ndarray else NUMPY.tidy(result), True in batched
-    )
+    result = result if result.__class__ is _ndarray else NUMPY.tidy(result)
+    return array_class(result, running is not None, running)
 
 
 class BatchedCall:

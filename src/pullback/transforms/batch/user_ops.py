@@ -354,11 +354,12 @@ def call_by_sample(library: Any, function: Any, tensors: Sequence[Tensor]) -> li
         batched.append(array.batched)
         tracked.append(recorded and t._node is not None)
         size = array.value.shape[0] if array.batched else size
+    own = library.one_run([t._data for t in tensors])
     for running in WRAPPING.get():
         if running.library is library:
             randomness = running.randomness
     inputs = _Inputs(VmapInfo(size, randomness), values, batched, tracked, new_level())
-    parts, result = run_within(library, _joined, library, step, inputs)
+    parts, result = run_within(library, _joined, library, own, step, inputs)
     return record_call(step.name, tensors, result, partial(_Pull, step, parts))  # type: ignore[no-any-return]
 
 
@@ -372,7 +373,7 @@ def _dispatched(function: Any) -> Callable[..., list[Tensor]]:
     return call
 
 
-def _joined(library: Any, step: _Step, inputs: _Inputs) -> tuple[_Parts, list[Any]]:
+def _joined(library: Any, own: Any, step: _Step, inputs: _Inputs) -> tuple[_Parts, list[Any]]:
     parts = step.on_parts(inputs)
     outs, has_axis = parts.joined(library, step.name), bool(parts.size)
-    return parts, [library.array_class(part_of(out), has_axis) for out in outs]
+    return parts, [library.array_class(part_of(out), has_axis, own) for out in outs]

@@ -25,11 +25,12 @@ from pullback.errors import GraphError, compose
 from pullback.ops.primitives.indexing import is_basic
 from pullback.transforms.forward.pushforward import jvp_of_function
 from pullback.transforms.forward.rules import derived, derived_on_parts, is_quick, quickly
-from pullback.transforms.levels import WRAPPING
+from pullback.transforms.levels import WRAPPING, Running
 from pullback.transforms.user_calls import UserCall
 from pullback.transforms.wrapped import (
     TransformLibrary,
     Wrapped,
+    escaped,
     on_part,
     part_of,
     part_with_graph_of,
@@ -56,8 +57,8 @@ class Tangent(Wrapped):
     __slots__ = ("tangent",)
     tangent: Any
 
-    def __init__(self, value: Any, tangent: Any = None) -> None:
-        self.value, self.tangent = value, tangent
+    def __init__(self, value: Any, tangent: Any = None, running: Running | None = None) -> None:
+        self.value, self.tangent, self.running = value, tangent, running
 
     @property
     def whole_tangent(self) -> Any:
@@ -68,7 +69,8 @@ class Tangent(Wrapped):
 
     def __iadd__(self, other: Any) -> Any:
         """Add, in place where nobody else holds the parts; else as ``self + other``."""
-        if other.__class__ is self.__class__ and can_add_in_place(self.value, other.value):
+        is_own = other.__class__ is self.__class__ and other.running is self.running
+        if is_own and can_add_in_place(self.value, other.value):
             if other.tangent is None:
                 self.value += other.value
                 return self
@@ -105,27 +107,34 @@ class TangentLibrary(TransformLibrary):
             settings = {**op.settings, **{name: plain(value) for name, value in settings.items()}}
         if is_quick(op) and (result := quickly(array_class, op, arrays, settings)) is not None:
             return result
-        values, along = [], []
+        values, along, running = [], [], None
         is_plain = "index" not in settings or _is_native(settings["index"])
         for a in arrays:
             value, tangent = (a.value, a.tangent) if a.__class__ is array_class else (a, None)
+            if tangent is not None and (own := a.running) is not running:
+                if running is not None or own.ended:
+                    raise escaped(a)
+                running = own
             is_plain = is_plain and value.__class__ in _PLAIN and tangent.__class__ in _PLAIN
             values.append(value)
             along.append(tangent)
         if is_plain:  # nothing to record, and nothing wrapped further in
             pairs = derived(NUMPY.xp, op, values, along, settings)
             if pairs is not None:
-                results = [array_class(out, None if t is None else tidy(t)) for out, t in pairs]
+                results = [
+                    array_class(out, None if t is None else tidy(t), running) for out, t in pairs
+                ]
                 return results if op.multi else results[0]
         result = on_parts(derived_on_parts, op, values, along, settings)
-        results = [self.wrapped(out, tangent) for out, tangent in result]
+        results = [self.wrapped(out, tangent, running) for out, tangent in result]
         return results if op.multi else results[0]
 
     def with_graph_of(self, before: Any, after: Any) -> Any:
         tangent = after.tangent
         if tangent is not None and before.tangent is not None:
             tangent = part_with_graph_of(before.whole_tangent, after.whole_tangent)
-        return self.array_class(part_with_graph_of(before.value, after.value), tangent)
+        value, running = part_with_graph_of(before.value, after.value), after.running
+        return self.array_class(value, tangent, running)
 
     def is_constant(self, a: Any) -> bool:
         return a.tangent is None
@@ -142,18 +151,20 @@ class TangentLibrary(TransformLibrary):
         hint = "hand it over as an argument, or detach() what is meant to be constant"
         return GraphError(compose("forward mode", required, came, hint=hint))
 
-    def wrapped(self, out: Tensor, tangent: Tensor | None) -> Any:
+    def wrapped(self, out: Tensor, tangent: Tensor | None, running: Running | None) -> Any:
         """Return an array of a value and its tangent."""
-        return self.array_class(part_of(out), None if tangent is None else part_of(tangent))
+        vector = None if tangent is None else part_of(tangent)
+        return self.array_class(part_of(out), vector, running)
 
     # -- what is linear and no operation is done to values and tangents alike ----------------------
     def each_part(self, name: str, a: Any, *settings: Any) -> Any:
         if self.is_beside_parts():
             self.check_closures([a])
-        tangent = a.whole_tangent
+        running, tangent = self.one_run([a]), a.whole_tangent
         return self.array_class(
             on_part(name, a.value, *settings),
             None if tangent is None else on_part(name, tangent, *settings),
+            running,
         )
 
     def copy(self, a: Any) -> Any:

@@ -234,19 +234,22 @@ def _like(structure: Structure | None, found: Any) -> Any:
 # -- on arrays with tangents -----------------------------------------------------------------------
 def jvp_of_function(library: Any, function: OfParts, tensors: Sequence[Tensor]) -> list[Tensor]:
     """Return the results of a function of values, with their tangents, and record its node."""
-    values, along = [], []
+    values, along, running = [], [], library.one_run([t._data for t in tensors])
     for t in tensors:
         array = t._data
         values.append(to_tensor(array.value))
         along.append(None if array.tangent is None else to_tensor(array.whole_tangent))
     name = name_of_function(function)
-    outs = run_within(library, _of_parts, library, function, values, along, name)
+    ours = partial(_of_parts, library, running, function)
+    outs = run_within(library, ours, values, along, name)
     return record_call(name, tensors, outs, partial(_gradients_of, function))  # type: ignore[no-any-return]
 
 
-def _of_parts(library: Any, function: OfParts, values: Any, along: Any, name: str) -> list[Any]:
+def _of_parts(
+    library: Any, running: Any, function: OfParts, values: Any, along: Any, name: str
+) -> list[Any]:
     return [
-        library.wrapped(unwrap_escaped(out), unwrap_escaped(derivative))
+        library.wrapped(unwrap_escaped(out), unwrap_escaped(derivative), running)
         for out, derivative in pushed(function, values, along, name)
     ]
 

@@ -114,7 +114,7 @@ def quickly(
     """
     kernel, floats = op.kernels.get(_ndarray) or kernel_of(op, _ndarray)
     values: list[Any] = []
-    vectors, dtype = {}, None
+    vectors, dtype, running = {}, None, None
     for i, a in enumerate(arrays):
         if a.__class__ is array_class:
             value, tangent = a.value, a.tangent
@@ -127,7 +127,11 @@ def quickly(
             if tangent is not None:
                 if tangent.__class__ is not _ndarray or op.rules[i] is None:
                     return None
-                vectors[i] = tangent
+                vectors[i], own = tangent, a.running
+                if own is not running:
+                    if running is not None or own.ended:
+                        return None
+                    running = own
             values.append(value)
         elif a.__class__ is float or a.__class__ is int:
             values.append(a)
@@ -147,7 +151,8 @@ def quickly(
         tangent = _products(NUMPY.xp, op, vectors, values, out, settings)
     else:
         tangent = kernel(_broadcast(NUMPY.xp, vectors[0], values[0]), **settings)
-    return array_class(out, tangent if tangent.__class__ is _ndarray else NUMPY.tidy(tangent))
+    tangent = tangent if tangent.__class__ is _ndarray else NUMPY.tidy(tangent)
+    return array_class(out, tangent, running)
 
 
 @functools.cache
