@@ -274,3 +274,14 @@ def test_no_grad_doubling_in_vjp_of_vmap_has_the_gradient_of_what_was_doubled():
     out, vjp_fn = pb.vjp(pb.vmap(f), np.array([3.0, 2.0]))
     assert out.tolist() == [18.0, 8.0]
     assert vjp_fn(np.ones(2))[0].tolist() == [6.0, 4.0]
+
+
+def test_vjp_and_linearize_keep_the_values_of_arrays_that_change_afterwards():
+    x, more = np.array([3.0, 4.0]), {"y": np.array([1.0, 2.0]), "n": np.array([2, 2])}
+    _, vjp_fn = pb.vjp(lambda x, more: x * x * more["y"] ** more["n"], x, more)
+    _, jvp_fn = pb.linearize(lambda x: x * x, x)
+    x[:], more["y"][:], more["n"][:] = 0, 0, 0
+    by_x, by_more = vjp_fn(np.ones(2))
+    np.testing.assert_allclose(by_x, [6.0, 32.0])
+    np.testing.assert_allclose(by_more["y"], [18.0, 64.0])
+    np.testing.assert_allclose(jvp_fn(np.ones(2)), [6.0, 8.0])

@@ -132,6 +132,10 @@ class Arguments:
             for leaf, source in zip(self.leaves, self.sources(), strict=True)
         ]
 
+    def copy_arrays(self) -> None:
+        """Copy the arrays among the leaves: what is recorded is used after the caller has them."""
+        self.leaves = [library_of(x).copy(x) if is_array(x) else x for x in self.leaves]
+
     def call(self, tensors: Sequence[Tensor | None]) -> Any:
         """Call the function with `tensors` for the leaves that have one."""
         standing: list[Any] = []

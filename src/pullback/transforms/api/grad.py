@@ -192,6 +192,7 @@ def vjp(fun: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
     (array([ 3., 30.]), 21.0)
     """
     arguments = all_arguments("vjp", fun, primals)
+    arguments.copy_arrays()
     recording = Recording(arguments, has_aux)
     check_differentiable(arguments, recording.outs, recording.structure)
     out, vjp_fn = recording.value(), VectorJacobianProduct(recording)

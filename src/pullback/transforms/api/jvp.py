@@ -113,6 +113,7 @@ def linearize(fun: Function, *primals: Any) -> tuple[Any, Any]:
     (0.0, 1.0, 2.0)
     """
     arguments = all_arguments("linearize", fun, primals)
+    arguments.copy_arrays()
     recording = Recording(arguments)
     check_differentiable(arguments, recording.outs, recording.structure)
     return recording.value(), JacobianVectorProduct(recording)
