@@ -105,16 +105,14 @@ def _sum(terms: list[Any]) -> Any:
 
 
 # -- plain real arrays, the usual case -------------------------------------------------------------
-def quickly(
-    array_class: Any, op: Primitive, arrays: Sequence[Any], settings: dict[str, Any]
-) -> Any:
+def quickly(array_class: Any, op: Primitive, arrays: Sequence[Any], settings: Any) -> Any:
     """Return the result of an operation for which `is_quick`, of the class `array_class`.
 
     None where anything but plain arrays of one real dtype takes part, for the general way.
     """
     kernel, floats = op.kernels.get(_ndarray) or kernel_of(op, _ndarray)
     values: list[Any] = []
-    vectors, dtype, running = {}, None, None
+    vectors, dtype, run = {}, None, None
     for i, a in enumerate(arrays):
         if a.__class__ is array_class:
             value, tangent = a.value, a.tangent
@@ -125,13 +123,11 @@ def quickly(
                     return None
                 dtype = value.dtype
             if tangent is not None:
-                if tangent.__class__ is not _ndarray or op.rules[i] is None:
+                own = a.running
+                is_other = own is not run and (run is not None or own.ended)
+                if is_other or tangent.__class__ is not _ndarray or op.rules[i] is None:
                     return None
-                vectors[i], own = tangent, a.running
-                if own is not running:
-                    if running is not None or own.ended:
-                        return None
-                    running = own
+                vectors[i], run = tangent, own
             values.append(value)
         elif a.__class__ is float or a.__class__ is int:
             values.append(a)
@@ -151,8 +147,7 @@ def quickly(
         tangent = _products(NUMPY.xp, op, vectors, values, out, settings)
     else:
         tangent = kernel(_broadcast(NUMPY.xp, vectors[0], values[0]), **settings)
-    tangent = tangent if tangent.__class__ is _ndarray else NUMPY.tidy(tangent)
-    return array_class(out, tangent, running)
+    return array_class(out, tangent if tangent.__class__ is _ndarray else NUMPY.tidy(tangent), run)
 
 
 @functools.cache
