@@ -265,3 +265,55 @@ def test_written_values_get_the_gradients_of_their_places():
     (y * pb.tensor([1.0, 2.0, 3.0, 4.0])).sum().backward()
     assert value.grad.tolist() == [4.0, 1.0]
     assert x.grad.tolist() == [0.0, 2.0, 3.0, 0.0]
+
+
+def _assigned(index):
+    def fun(x):
+        out = np.zeros(3) * x[0]
+        out[index] = x
+        return out
+
+    return fun
+
+
+REPEATS = {
+    "a list": _assigned([0, 0, 2]),
+    "an array": _assigned(np.array([2, 2, 2])),
+    "index_put": lambda x: (x * 2).index_put((pb.tensor([1, 1, 0]),), x * x[1]),
+    "a number": lambda x: (x * 2).index_put((pb.tensor([1, 1]),), x[0]),
+    "index_copy": lambda x: pb.index_copy(x * 2, 0, pb.tensor([1, 1]), x[:2] * x[1]),
+    "scatter": lambda x: pb.scatter(x * 2, 0, pb.tensor([1, 1]), x * x[1]),
+    "pb.put": lambda x: pb.put(x * 2, pb.tensor([1, 1]), x[:2] * x[1]),
+    "columns": lambda x: (x[:, None] * x).index_put(
+        (slice(None), pb.tensor([1, 1])), x[:, None] * np.array([1.0, 2.0])
+    )[1],
+}
+
+
+@pytest.mark.parametrize("name", REPEATS)
+def test_a_value_written_over_by_setitem_index_put_copy_or_scatter_has_no_gradient(name):
+    fun, x = REPEATS[name], np.array([3.0, 4.0, 5.0])
+    expected = pb.jacfwd(fun)(x)
+    np.testing.assert_allclose(pb.jacrev(fun)(x), expected)
+
+    def cubes(x):
+        return (fun(x) ** 3).sum()
+
+    second = pb.jacfwd(pb.jacfwd(cubes))(x)
+    np.testing.assert_allclose(pb.jacrev(pb.jacrev(cubes))(x), second)
+    np.testing.assert_allclose(pb.jacfwd(pb.jacrev(cubes))(x), second)
+    xs = np.stack([x, x + 1])
+    rows = np.stack([pb.grad(cubes)(row) for row in xs])
+    np.testing.assert_allclose(pb.vmap(pb.grad(cubes))(xs), rows)
+    np.testing.assert_allclose(pb.grad(lambda xs: pb.vmap(cubes)(xs).sum())(xs), rows)
+
+
+def test_setitem_at_an_index_of_its_own_for_each_sample_of_vmap_finds_what_is_written_over():
+    xs, indices = np.array([[3.0, 4.0, 5.0], [1.0, 2.0, 3.0]]), np.array([[0, 0, 1], [0, 1, 1]])
+
+    def fun(x, index):
+        return (_assigned(index)(x) ** 2).sum()
+
+    rows = np.stack([pb.grad(fun)(x, index) for x, index in zip(xs, indices, strict=True)])
+    np.testing.assert_allclose(rows, [[0, 8, 10], [2, 0, 6]])
+    np.testing.assert_allclose(pb.vmap(pb.grad(fun))(xs, indices), rows)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
-from pullback.arrays import DTYPES, innermost, library_of
+from pullback.arrays import DTYPES, NUMPY, innermost, library_of
 from pullback.core.tensor.tensor import Tensor, as_array, box
 from pullback.errors import ShapeError, compose
 from pullback.ops.declare import needs_tensor
@@ -59,3 +60,16 @@ def needs_shape(op: str, input: Any, src: Any, wanted: tuple[int, ...]) -> None:
         raise ShapeError(
             compose(op, required, str(tuple(src.shape)), ("input", input), ("src", src))
         )
+
+
+def unless_overwritten(values: Any, g: Any, write: Any, read: Any, xp: Any) -> Any:
+    """Return `values`, which were read of `g`, with zeros for elements that others overwrote.
+
+    The same is done to the numbers of the elements: who is read back was written last.
+    """
+    count = math.prod(values.shape)
+    numbers = xp.reshape(xp.arange(count, device=g.device), values.shape)
+    kept = read(write(xp.zeros_like(g, dtype=numbers.dtype), numbers)) == numbers
+    if kept.__class__ in NUMPY.array_types and kept.all():
+        return values
+    return xp.where(kept, values, 0)

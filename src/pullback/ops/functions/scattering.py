@@ -56,7 +56,7 @@ def scatter(input: Any, dim: int, index: Any, src: Any = None, *, value: Any = N
     dim : int
     index : Tensor of integers
         Of the rank of `input`, and along the other dimensions no longer. Where it names a place
-        several times, any one of the values is written, and all of them get its gradient.
+        several times, the last value is written, and gets the gradient of the place.
     src : Tensor or number
         A tensor of at least the lengths of `index`; what is beyond them is not used.
     value : number, optional

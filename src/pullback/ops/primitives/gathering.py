@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pullback.arrays import library_of
-from pullback.ops.arguments import whole
+from pullback.ops.arguments import unless_overwritten, whole
 from pullback.ops.declare import Primitive, Sample, op_for, operation
 from pullback.ops.samples import both, integers, sample
 
@@ -123,7 +123,13 @@ def _writing(name: str, read: Primitive, locate: Locate, samples: tuple[Sample, 
     def inside(g: Any, index: Any, axis: int, src_shape: tuple[int, ...], xp: Any) -> Any:
         """Return `g` at the index; of one number, summed over the index, each element once."""
         if src_shape:
-            return op_for(xp, read)(g, index, axis=axis)
+            return unless_overwritten(
+                op_for(xp, read)(g, index, axis=axis),
+                g,
+                lambda x, numbers: op_for(xp, write)(x, index, numbers, axis=axis),
+                lambda x: op_for(xp, read)(x, index, axis=axis),
+                xp,
+            )
         zeros = xp.zeros_like(g)
         chosen = op_for(xp, write)(zeros, index, 1, axis=axis) != 0
         return xp.sum(xp.where(chosen, g, zeros))
@@ -192,7 +198,6 @@ gather_p, gather_back_p = _reading(
 )
 
 
-# Where an index names an element twice, either value may be written there.
 _WRITTEN = (
     sample((3, 2), (1,), (1, 2), axis=0),
     sample((2, 3), (1,), (2, 1), axis=-1),

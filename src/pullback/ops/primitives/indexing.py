@@ -8,10 +8,12 @@ Reading and writing by a mask is here as well.
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
-from pullback.arrays import NUMPY, library_of
+from pullback.arrays import NUMPY, is_array, library_of
+from pullback.ops.arguments import unless_overwritten
 from pullback.ops.axes import sum_to_shape
 from pullback.ops.declare import Primitive, elementwise, op_for, operation
 from pullback.ops.samples import both, mask, sample
@@ -142,14 +144,33 @@ def _without(g: Any, index: Any, xp: Any) -> Any:
     return op_for(xp, setitem_p)(g, 0, index=index)
 
 
+def _may_repeat(index: Any) -> bool:
+    """Return whether an index has lists or arrays of integers, which may name an element twice."""
+    items = [i for i in (index if isinstance(index, tuple) else (index,)) if not _is_basic_item(i)]
+    return any(
+        math.prod(i.shape) > 1 and library_of(i).dtype(i).kind != "b"
+        if is_array(i)
+        else not isinstance(i, bool)
+        for i in items
+    )
+
+
+def _of_value(g: Any, index: Any, value_shape: tuple[int, ...], xp: Any) -> Any:
+    """Return the gradient of what was written at `index`."""
+    read = functools.partial(op_for(xp, reader(index)), index=index)
+    values = read(g)
+    if _may_repeat(index):
+        write = functools.partial(op_for(xp, setitem_p), index=index)
+        values = unless_overwritten(values, g, write, read, xp)
+    return sum_to_shape(values, value_shape, xp)
+
+
 setitem_p: Primitive = operation(
     "setitem",
     _written,
     rules={
         "x": _without,
-        "value": lambda g, index, value_shape, xp: sum_to_shape(
-            op_for(xp, reader(index))(g, index=index), value_shape, xp
-        ),
+        "value": _of_value,
     },
     inplace=_write,
     samples=(
