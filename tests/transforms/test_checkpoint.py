@@ -537,3 +537,14 @@ def test_checkpoint_of_a_function_and_its_arguments_says_how_to_write_it():
     )
     with pytest.raises(pb.errors.ArgumentTypeError, match=f"(?s){said}"):
         pb.checkpoint(pb.exp, pb.ones(2), use_reentrant=False)
+
+
+@pytest.mark.parametrize("scale", [lambda c: c, lambda c: c[:2], lambda c: c.requires_grad_() * 2])
+def test_checkpoint_refuses_a_tensor_that_its_function_reads_and_that_changed_since(scale):
+    x = pb.zeros(2, requires_grad=True)  # such that the results are the same
+    c = scale(pb.ones(3))[:2]
+    out = pb.checkpoint(lambda x: (x * c).exp())(x)
+    with pb.no_grad():
+        c.fill_(5)
+    with pytest.raises(pb.errors.InplaceError, match="that the function reads is at version"):
+        out.sum().backward()

@@ -46,9 +46,9 @@ from pullback.core.graph.node import (
     next_seq,
     release,
 )
-from pullback.core.tensor.saved import Packed
+from pullback.core.tensor.saved import Packed, stale
 from pullback.core.tensor.tensor import Tensor, box
-from pullback.core.tensor.versions import shared_counter, version_of
+from pullback.core.tensor.versions import ITSELF, Counter, shared_counter, version_of
 from pullback.core.tensor.views import ONE_OF_MANY, TRACKED, move_retained
 from pullback.errors import ArgumentTypeError, GraphError, InplaceError, compose
 from pullback.ops.functions.random import replayed, watched
@@ -134,6 +134,7 @@ class _Run:
         self._given = (args, kwargs)
         self._drawn: Any = {}  # the generators that were drawn from, and where they stood
         self._drawn_globally: _GlobalDraws = []
+        self._versions: dict[Any, int] = {}  # of what the first run saved, by what counts them
         self._check = check
         self._of_results: _Fingerprint | None = None
         self._of_arguments: _Fingerprint | None = None  # where hooks around the call may round them
@@ -167,6 +168,17 @@ class _Run:
                 _drop_graph(node, roots, self.began)
         return result
 
+    def note_versions(self, nodes: Sequence[Node]) -> None:
+        """Note the versions of the tensors that nodes of the first run saved.
+
+        Those of its own results are counted by the nodes that are dropped.
+        """
+        for node in nodes:
+            for counter, version in itertools.pairwise(node.record[node.count :]):
+                is_counter = counter.__class__ is Counter and counter is not ITSELF
+                if is_counter or (isinstance(counter, Node) and counter.seq < self.began):
+                    self._versions.setdefault(counter, version)
+
     def again(self) -> tuple[Any, Collection[Node], int]:
         """Run the function in its old context.
 
@@ -177,6 +189,9 @@ class _Run:
     def _again(self) -> tuple[Any, Collection[Node], int]:
         began = next_seq()
         args, kwargs = given = _each_once(_Argument, lambda a: a.tensor(self), self._given)
+        for counter, version in self._versions.items():
+            if counter.version != version:
+                raise stale(self, counter.version, version, "a tensor that the function reads")
         tensors = [x for x in leaves(given) if isinstance(x, Tensor)]
         stand_ins = {t._node for t in tensors if t.requires_grad}
         with resumed(), replayed(self._drawn), _replayed_globals(self._drawn_globally):
@@ -410,6 +425,7 @@ def _drop_graph(node: MultiNode, roots: list[Node], began: int) -> None:
     """
     results: _Results = node.record[0]
     nodes, older = since(roots, began)
+    results.run.note_versions(nodes)
     nodes.sort(key=_SEQ)
     k = results.count = sum(n.__class__ is not AccumulateGrad for n in nodes)
     reached = {*map(id, roots)}
