@@ -19,6 +19,7 @@ from pullback.compat.autograd.extend import (
 )
 from pullback.compat.autograd.misc import tracers
 from pullback.compat.autograd.numpy import numpy_vjps
+from pullback.compat.autograd.numpy.numpy_boxes import ArrayBox
 
 
 def product():
@@ -182,3 +183,18 @@ def test_the_deprecated_methods_give_rules_and_warn():
     with pytest.warns(UserWarning, match="deprecated"):
         fun.defvjp_is_zero([1])
     assert grad(fun, (0, 1))(2.0, 3.0) == (3.0, 0.0)
+
+
+def test_a_program_takes_boxes_off_by_their_value():
+    seen = []
+
+    def cost(x):
+        value = x
+        while isinstance(value, ArrayBox):
+            value = value._value
+        seen.append(value)
+        return x * x
+
+    assert grad(cost)(3.0) == 6.0
+    assert seen == [3.0]
+    assert type(seen[0]) is not ArrayBox

@@ -9,6 +9,7 @@ import numpy as np
 
 from pullback.arrays import WrappingLibrary, library_of
 from pullback.core.tensor.tensor import Tensor
+from pullback.numpy_protocol.tensor import NumPyTensor
 
 __all__ = ["conjugate", "getval", "holds_boxes", "isbox", "may_be_derived", "notrace_primitive"]
 
@@ -39,6 +40,10 @@ def getval(x: Any) -> Any:
         library = library_of(array)
         x = library.parts(array)[0] if isinstance(library, WrappingLibrary) else array[()]
     return x
+
+
+# Programs take boxes off by themselves: ``while isinstance(x, ArrayBox): x = x._value``.
+setattr(NumPyTensor, "_value", property(getval))  # noqa: B010
 
 
 def conjugate(x: Any) -> Any:
