@@ -28,6 +28,7 @@ from pullback.errors import InplaceError
 from pullback.implicit.solution import differs
 from pullback.ops.functions.creation import zeros_like
 from pullback.transforms.forward.array import TangentLibrary
+from pullback.transforms.levels import resumed
 from pullback.transforms.wrapped import TransformLibrary, Wrapped, part_of, to_tensor
 
 __all__ = ["integral_to", "solution_at", "solution_from"]
@@ -78,12 +79,12 @@ class _Again:
     """A function that computes the same when it is called again, in the context of now."""
 
     def __init__(self, f: Integrand) -> None:
-        self._f = lambda *at: f(*at) * 1.0  # a result of its own
+        self._f = f
         self._context = copy_context()
         self._first: Tensor | None = None
 
     def __call__(self, at: Tensor, limit: Tensor) -> Tensor:
-        value: Tensor = self._context.copy().run(self._f, at, limit)
+        value: Tensor = self._context.copy().run(self._value, at, limit)
         now = value.detach()
         if self._first is None:
             self._first = now
@@ -95,6 +96,10 @@ class _Again:
                 "hint: differentiate before changing what it depends on, or clone() that first."
             )
         return value
+
+    def _value(self, at: Tensor, limit: Tensor) -> Tensor:
+        with resumed():
+            return self._f(at, limit) * 1.0  # a result of its own
 
 
 # Where a function leads in the graph, and zeros like the gradient there, if they are known.
@@ -128,23 +133,29 @@ def _of_parts(f: Integrand, limit: Any, own: Node | None, library: Any) -> Any:
     inner, along = to_tensor(limit.value), getattr(limit, "tangent", None)
 
     def wrapped(at: Tensor, inner: Tensor, *tangent: Any) -> Any:
-        changing = library.array_class(part_of(inner), *tangent) if tangent else library.wrap(inner)
+        changing = library.wrap(inner)
+        if tangent:
+            changing = library.array_class(part_of(inner), *tangent, limit.running)
         return wrap_in(f(at, box(changing, own)), library).data_array()
 
     def tangent(at: Tensor, inner: Tensor) -> Any:
-        array = wrapped(at, inner, along)
+        arrays.append(array := wrapped(at, inner, along))
         return zeros_like(to_tensor(array.value)) if array.tangent is None else array.whole_tangent
 
     value = integral_to(lambda *at: to_tensor(wrapped(*at).value), inner)
     here = wrapped(inner.detach(), inner)
+    arrays = [limit, here]  # of which one knows the run
     value = zeros_like(to_tensor(here.value)) if value is None else value
     if not isinstance(library, TangentLibrary):
-        return library.array_class(part_of(value), here.batched)
+        return library.array_class(part_of(value), here.batched, library.one_run((limit, here)))
     change = integral_to(lambda *at: to_tensor(tangent(*at)), inner)
     if along is not None:
         moved = to_tensor(along) * to_tensor(wrapped(inner, inner).value)
         change = moved if change is None else change + moved
-    return library.array_class(part_of(value), None if change is None else part_of(change))
+    running = library.one_run(arrays)
+    if change is None or running is None:  # nothing was seen to change
+        return library.array_class(part_of(value))
+    return library.array_class(part_of(value), part_of(change), running)
 
 
 def _pulled(f: Integrand, g: Tensor, target: Node, like: Tensor) -> Integrand:
