@@ -43,7 +43,7 @@ def getval(x: Any) -> Any:
 
 
 # Programs take boxes off by themselves: ``while isinstance(x, ArrayBox): x = x._value``.
-setattr(NumPyTensor, "_value", property(getval))  # noqa: B010
+setattr(NumPyTensor, "_value", property(getval, doc="The array or number in it."))  # noqa: B010
 
 
 def conjugate(x: Any) -> Any:
