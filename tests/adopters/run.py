@@ -26,6 +26,10 @@ HERE = Path(__file__).parent
 SOURCE = HERE.parents[1] / "src"
 PIP = [sys.executable, "-m", "pip"]
 TOLERANCE = 1e-8
+# Tests that hold of HIPS autograd alone, with the reason.
+KNOWN = {
+    "test_a_family_without_forward_rules_uses_reverse_once": "(betainc has a forward rule here)"
+}
 ROUNDS = 3  # of runs with one library and the other, so that a busy moment meets both
 
 
@@ -109,8 +113,8 @@ def suite(name: str, folder: Path, trees: tuple[Path, Path]) -> bool:
     own, changed = outcomes
     print(f"{name}: {len(own)} tests pass with HIPS autograd, {len(own & changed)} of them here")
     for test in sorted(own - changed):
-        print(f"  fails: {test}")
-    return bool(own) and own <= changed
+        print(f"  fails: {test} {KNOWN.get(test.rpartition('::')[2], '')}")
+    return bool(own) and all(test.rpartition("::")[2] in KNOWN for test in own - changed)
 
 
 def main(names: list[str]) -> int:
