@@ -17,6 +17,7 @@ from pullback.numpy_protocol.arguments import (
     ADAPTERS,
     adapter,
     as_tensor,
+    flat,
     position,
     tensors_in,
     together,
@@ -44,14 +45,10 @@ def size(a: Any, axis: Any = None) -> int:
 @adapter("reshape")
 def reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None) -> Any:
     """Reshape; in Fortran's order, which is C's of the axes reversed."""
-    x, wanted = as_tensor(a), _lengths(shape)
+    x, wanted = as_tensor(a), tuple(shape) if isinstance(shape, Sequence) else (int(shape),)
     if _order(x, order) == "C":
         return xp.reshape(x, wanted, copy=copy)
     return transpose(xp.reshape(transpose(x), wanted[::-1]))
-
-
-def _lengths(shape: Any) -> tuple[int, ...]:
-    return tuple(shape) if isinstance(shape, Sequence) else (int(shape),)
 
 
 def _order(x: Any, order: str) -> str:
@@ -94,10 +91,8 @@ def expand_dims(a: Any, axis: Any) -> Any:
 
 @adapter("resize")
 def resize(a: Any, new_shape: Any) -> Any:
-    elements, wanted = ravel(a), _lengths(new_shape)
-    if not elements.shape[0]:
-        return xp.zeros(wanted, dtype=elements.dtype, device=elements.device)
-    return xp.reshape(elements[np.arange(math.prod(wanted)) % elements.shape[0]], wanted)
+    places = np.resize(np.arange(a.numel()), new_shape)
+    return flat(a)[places] if a.numel() else xp.zeros(places.shape, dtype=a.dtype, device=a.device)
 
 
 # -- joining and splitting ----------------------------------------------------------------------
