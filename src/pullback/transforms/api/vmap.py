@@ -25,8 +25,6 @@ from pullback.transforms.directions import described
 from pullback.transforms.levels import depends_on_outer_level, new_level
 from pullback.transforms.wrapped import numpy_scalar, part_of, run_wrapped, tensor_of_part
 
-_RANDOMNESS = ("error", "same", "different")
-
 
 @hinted
 def vmap(
@@ -100,7 +98,7 @@ def vmap(
     """
     in_axes = _either("in", in_axes, in_dims)
     out_axes = _either("out", out_axes, out_dims)
-    if randomness not in _RANDOMNESS:
+    if randomness not in ("error", "same", "different"):
         required = 'randomness "error", "same" or "different" required'
         raise ArgumentError(compose("vmap", required, repr(randomness)))
     if chunk_size is not None:
