@@ -213,6 +213,43 @@ def test_copyto_and_fill_diagonal_write_into_a_tensor_recorded(t):
     assert pb.autograd.grad(matrix.sum(), t)[0].tolist() == [1.0, 1.0, 1.0]
 
 
+WRITES = {
+    "fill_diagonal, wrapped": (np.zeros((7, 2)), lambda a: np.fill_diagonal(a, 7.0, wrap=True)),
+    "put, no axes": (np.array(1.0), lambda a: np.put(a, 0, 3.0)),
+    "put, clipped": (np.ones(3), lambda a: np.put(a, [0, 9], [5.0, 6.0], mode="clip")),
+    "put, twice in one place": (np.ones(3), lambda a: np.put(a, [1, 1], [5.0, 6.0])),
+    "put_along_axis, flat": (
+        np.ones((2, 2)),
+        lambda a: np.put_along_axis(a, np.array([1, 2]), 9.0, None),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRITES)
+def test_put_and_fill_diagonal_write_into_a_tensor_where_numpy_does(name):
+    array, write = WRITES[name]
+    target, expected = pb.tensor(array), array.copy()
+    write(target)
+    write(expected)
+    np.testing.assert_array_equal(target.numpy(), expected)
+
+
+REFUSED_WRITES = {
+    "Cannot insert from an empty array": (3, lambda a: np.place(a, np.ones(3, bool), [])),
+    "mask and data must be the same size": (3, lambda a: np.putmask(a, [True], 5.0)),
+    "must be of equal length": ((2, 3, 4), lambda a: np.fill_diagonal(a, 7.0)),
+}
+
+
+@pytest.mark.parametrize("message", REFUSED_WRITES)
+def test_what_place_putmask_and_fill_diagonal_cannot_write_numpy_refuses(message):
+    shape, write = REFUSED_WRITES[message]
+    for ones in (np.ones(shape), pb.ones(shape)):
+        with pytest.raises(ValueError, match=message):
+            write(ones)
+        assert (ones == 1).all()
+
+
 def test_outer_is_a_method_of_every_ufunc(t):
     result = np.subtract.outer(A, t)
     np.testing.assert_array_equal(result.detach().numpy(), np.subtract.outer(A, t.detach().numpy()))

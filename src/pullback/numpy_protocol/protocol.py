@@ -278,9 +278,7 @@ class _Call:
         out = passed.pop("out", None)
         refused = [] if self.open_ended else [n for n in passed if n not in self.accepts]
         for name in refused:
-            value = passed.pop(name)
-            if not _is_layout(name, value) and not self._is_default(name, value):
-                self._refuse_setting(name, value)
+            self._check_lacking(name, passed.pop(name))
         if passed.get("dtype") is not None:
             passed["dtype"] = numpy_dtype(passed["dtype"])
         if out is not None:
@@ -289,20 +287,16 @@ class _Call:
         detach_results(result if isinstance(result, (tuple, list)) else (result,), args, passed)
         return result
 
-    def _is_default(self, name: str, value: Any) -> bool:
+    def _check_lacking(self, name: str, value: Any) -> None:
+        """Raise for a setting that the counterpart lacks, where it would change a value."""
+        # The order of a sort names fields.
+        is_layout = name in _IGNORED and (name != "order" or value in ("C", "F", "A", "K"))
         default = self.defaults.get(name)
-        return (
-            value is default
-            or value is None
-            or (isinstance(value, (bool, int, float, str)) and value == default)
-        )
-
-    def _refuse_setting(self, name: str, value: Any) -> NoReturn:
-        takes = ", ".join(sorted(self.accepts))
-        hint = f"for Tensors it takes {takes}"
-        raise ArgumentTypeError(
-            compose(self.name, f"a call without {name}= required", repr(value), hint=hint)
-        )
+        is_equal = isinstance(value, (bool, int, float, str)) and value == default
+        if not (is_layout or is_equal or value is None or value is default):
+            required = f"a call without {name}= required"
+            hint = f"for Tensors it takes {', '.join(sorted(self.accepts))}"
+            raise ArgumentTypeError(compose(self.name, required, repr(value), hint=hint))
 
     def _write(self, args: tuple[Any, ...], passed: dict[str, Any], out: Any) -> Any:
         if isinstance(out, Tensor):
@@ -315,11 +309,6 @@ class _Call:
 def _by_position(parameters: Iterable[inspect.Parameter]) -> list[str]:
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     return [p.name for p in parameters if p.kind in kinds]
-
-
-def _is_layout(name: str, value: Any) -> bool:
-    """Return whether an argument changes no value; the order of a sort names fields, and does."""
-    return name in _IGNORED and (name != "order" or value in ("C", "F", "A", "K"))
 
 
 def _run_on_values(function: Any, *args: Any, **settings: Any) -> Any:

@@ -108,8 +108,7 @@ def mean(
 
 
 def _spread(
-    ours: Any,
-    measure: Any,
+    name: str,
     a: Any,
     axis: Any = None,
     dtype: Any = None,
@@ -120,24 +119,18 @@ def _spread(
     mean: Any = None,
     correction: float | None = None,
 ) -> Any:
-    """Measure a spread as ours does; with a mask or a mean by ``measure(deviation, freedom)``."""
     x, less = inexact(a, dtype), ddof if correction is None else correction
     if where is True and mean is None:
-        return ours(x, axis=axis, correction=less, keepdims=keepdims)
+        return getattr(xp, name)(x, axis=axis, correction=less, keepdims=keepdims)
     deviation, freedom = _deviation(x, axis, less, keepdims, where, mean)
-    return measure(deviation, freedom, axis=axis, keepdims=keepdims)
+    if name == "std":
+        return xp.vector_norm(deviation, axis=axis, keepdims=keepdims) / xp.sqrt(freedom)
+    squares = complex_numbers.squared_size(deviation)
+    return xp.sum(squares, axis=axis, keepdims=keepdims) / freedom
 
 
-def _variance(deviation: Any, freedom: Any, **over: Any) -> Any:
-    return xp.sum(complex_numbers.squared_size(deviation), **over) / freedom
-
-
-def _standard_deviation(deviation: Any, freedom: Any, **over: Any) -> Any:
-    return xp.vector_norm(deviation, **over) / xp.sqrt(freedom)
-
-
-adapter("var")(partial(_spread, xp.var, _variance))
-adapter("std")(partial(_spread, xp.std, _standard_deviation))
+adapter("var")(partial(_spread, "var"))
+adapter("std")(partial(_spread, "std"))
 
 
 def _deviation(

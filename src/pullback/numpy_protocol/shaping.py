@@ -17,6 +17,7 @@ from pullback.numpy_protocol.arguments import (
     ADAPTERS,
     adapter,
     as_tensor,
+    flat,
     position,
     tensors_in,
     together,
@@ -45,14 +46,10 @@ def size(a: Any, axis: Any = None) -> int:
 @adapter("reshape")
 def reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None) -> Any:
     """Reshape; in Fortran's order, which is C's of the axes reversed."""
-    x, wanted = as_tensor(a), _lengths(shape)
+    x, wanted = as_tensor(a), tuple(shape) if isinstance(shape, Sequence) else (int(shape),)
     if _order(x, order) == "C":
         return xp.reshape(x, wanted, copy=copy)
     return transpose(xp.reshape(transpose(x), wanted[::-1]))
-
-
-def _lengths(shape: Any) -> tuple[int, ...]:
-    return tuple(shape) if isinstance(shape, Sequence) else (int(shape),)
 
 
 def _order(x: Any, order: str) -> str:
@@ -129,10 +126,8 @@ def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Any:
 
 @adapter("resize")
 def resize(a: Any, new_shape: Any) -> Any:
-    elements, wanted = ravel(a), _lengths(new_shape)
-    if not elements.shape[0]:
-        return xp.zeros(wanted, dtype=elements.dtype, device=elements.device)
-    return xp.reshape(elements[np.arange(math.prod(wanted)) % elements.shape[0]], wanted)
+    places = np.resize(np.arange(a.numel()), new_shape)
+    return flat(a)[places] if a.numel() else xp.zeros(places.shape, dtype=a.dtype, device=a.device)
 
 
 # -- joining and splitting ----------------------------------------------------------------------
@@ -277,7 +272,6 @@ def _widths(pad_width: Any, rank: int) -> list[tuple[int, int]]:
 @adapter("lib.stride_tricks.sliding_window_view")
 def sliding_window_view(x: Any, window_shape: Any, axis: Any = None) -> Any:
     """Return windows along axes, their elements in new last axes; a copy, not a view."""
-    x = as_tensor(x)
     lengths = tuple(window_shape) if isinstance(window_shape, Sequence) else (window_shape,)
     axes = range(x.ndim) if axis is None else np.atleast_1d(axis).tolist()
     if len(lengths) != len(axes):
@@ -293,21 +287,19 @@ def sliding_window_view(x: Any, window_shape: Any, axis: Any = None) -> Any:
 # -- along axes ------------------------------------------------------------------------------------
 @adapter("apply_along_axis")
 def apply_along_axis(func1d: Any, axis: int, arr: Any, *args: Any, **kwargs: Any) -> Any:
-    x = as_tensor(arr)
-    along = normalize_axis("np.apply_along_axis", axis, x.ndim)
-    rows = xp.moveaxis(x, along, -1)
+    along = normalize_axis("np.apply_along_axis", axis, arr.ndim)
+    rows = xp.moveaxis(arr, along, -1)
     flat = xp.reshape(rows, (-1, rows.shape[-1]))
     results = [as_tensor(func1d(flat[i], *args, **kwargs)) for i in range(flat.shape[0])]
     result = xp.reshape(xp.stack(results), (*rows.shape[:-1], *results[0].shape))
-    first, rank = x.ndim - 1, results[0].ndim
+    first, rank = arr.ndim - 1, results[0].ndim
     return xp.moveaxis(result, tuple(range(first, first + rank)), tuple(range(along, along + rank)))
 
 
 @adapter("apply_over_axes")
 def apply_over_axes(func: Any, a: Any, axes: Any) -> Any:
-    x = as_tensor(a)
     for axis in axes if isinstance(axes, Sequence) else (axes,):
-        i = normalize_axis("np.apply_over_axes", axis, x.ndim)
-        result = func(x, i)
-        x = result if result.ndim == x.ndim else xp.expand_dims(result, axis=i)
-    return x
+        i = normalize_axis("np.apply_over_axes", axis, a.ndim)
+        result = func(a, i)
+        a = result if result.ndim == a.ndim else xp.expand_dims(result, axis=i)
+    return a

@@ -31,6 +31,7 @@ from pullback.ops.declare import by_sample
 from pullback.ops.functions import complex_numbers, data_types, indexing, manipulation
 from pullback.ops.primitives import comparison, conversion, reductions
 from pullback.ops.primitives.reductions import sum_p
+from pullback.ops.primitives.scans import cumprod_p, cumsum_p
 from pullback.ops.primitives.shape import permute_p, reshape_p
 
 _INTS = frozenset((int,))
@@ -88,6 +89,11 @@ def _quick(name: str, operation: Callable[..., Any], keywords: str = "keepdims")
 def _mean(x: Any, *, axis: Any, keepdims: bool = False) -> Any:
     mean = reductions.mean if x._data.dtype.kind in "fc" else reducing.mean
     return mean(x, axis=axis, keepdims=keepdims)
+
+
+def _scan(name: str, operation: Callable[..., Any]) -> Callable[..., Any]:
+    flat = renamed(name)  # where the axis is None
+    return lambda x, *, axis: operation(x, axis=axis) if axis.__class__ is int else flat(x, axis)
 
 
 def _named(method: Any, name: str, doc: str = "") -> Any:
@@ -201,10 +207,8 @@ class NumPyTensor(Tensor):
     argmin = _quick("argmin", reductions.argmin)
     var = _quick("var", ADAPTERS["var"], "keepdims ddof")
     std = _quick("std", ADAPTERS["std"], "keepdims ddof")
-    cumsum, cumprod = (
-        _quick("cumsum", renamed("cumsum"), ""),
-        _quick("cumprod", renamed("cumprod"), ""),
-    )
+    cumsum = _quick("cumsum", _scan("cumsum", cumsum_p.public), "")
+    cumprod = _quick("cumprod", _scan("cumprod", cumprod_p.public), "")
     dot, trace, ptp = _function("dot"), _function("trace"), _function("ptp")
 
     # -- finding, choosing, sorting and writing ----------------------------------------------------

@@ -33,8 +33,6 @@ from pullback.transforms.wrapped import (
     tensor_of_part,
 )
 
-_RANDOMNESS = ("error", "same", "different")
-
 
 @hinted
 def vmap(
@@ -108,7 +106,7 @@ def vmap(
     """
     in_axes = _either("in", in_axes, in_dims)
     out_axes = _either("out", out_axes, out_dims)
-    if randomness not in _RANDOMNESS:
+    if randomness not in ("error", "same", "different"):
         required = 'randomness "error", "same" or "different" required'
         raise ArgumentError(compose("vmap", required, repr(randomness)))
     if chunk_size is not None:
