@@ -16,7 +16,7 @@ from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any, NamedTuple
 from weakref import ref
 
-from pullback.arrays import NUMPY, Library, innermost, is_array
+from pullback.arrays import NUMPY, Library, innermost, is_array, ndarray
 from pullback.core.custom.operation import CustomOp
 from pullback.core.function.primitive import Primitive
 from pullback.core.graph.modes import Mode
@@ -26,7 +26,6 @@ from pullback.core.tensor.tensor import Tensor
 from pullback.errors import ArgumentTypeError, compose
 from pullback.inspect.observing import Facts
 
-_ndarray = NUMPY.array_types[0]
 _NUMBERS = frozenset((type(None), bool, int, float, complex, str, bytes, type(...), NUMPY.xp.dtype))
 _MANY = 1_000  # references that may hold a root
 # What is shared by all graphs, or leads to the whole program.
@@ -68,7 +67,7 @@ def size_of(array: Any) -> int:
 
 def owner_of(array: Any) -> Any:
     """Return the array whose memory a view shows, or the array itself."""
-    while array.__class__ is _ndarray and isinstance(array.base, _ndarray):
+    while array.__class__ is ndarray and isinstance(array.base, ndarray):
         array = array.base
     return array
 
@@ -208,8 +207,8 @@ def _count_in_one_dict() -> int:
 
 def _parts(thing: Any, entered: _Entered) -> list[Any]:
     """Return what a thing holds, as often as it does; nothing of what leads out of a graph."""
-    if isinstance(thing, _ndarray):
-        return [thing.base] if isinstance(thing.base, _ndarray) else []
+    if isinstance(thing, ndarray):
+        return [thing.base] if isinstance(thing.base, ndarray) else []
     if isinstance(thing, FunctionType):
         held: Iterator[Any] = iter((thing.__closure__, thing.__defaults__, thing.__kwdefaults__))
         return [part for part in held if part]

@@ -15,14 +15,13 @@ from types import FrameType
 from typing import Any
 from weakref import ref
 
-from pullback.arrays import NUMPY, innermost, is_array, library_of
+from pullback.arrays import NUMPY, innermost, is_array, library_of, ndarray
 from pullback.core.debug.anomaly import CallSite, user_frame
 from pullback.core.graph.node import Node
 from pullback.core.graph.observer import Observer
 from pullback.core.tensor.tensor import Tensor
 
 _np = NUMPY.xp
-_ndarray = NUMPY.array_types[0]
 _SMALL = 64  # elements of an array that is copied and looked at later
 _KEY = "pullback.record"  # of a node's metadata
 _MANY = 1_000
@@ -91,7 +90,7 @@ def _line_of(site: CallSite) -> str:
 def _kept(value: Any, look: Any) -> Any:
     """Return what is kept to look at a value: a copy of a small array, else the numbers."""
     array = value._data if isinstance(value, Tensor) else value
-    if array.__class__ is not _ndarray:
+    if array.__class__ is not ndarray:
         if not is_array(array):
             return None
         array = innermost(array)
@@ -111,7 +110,7 @@ def _numbers(kept: Any, look: Any) -> tuple[Any, ...]:
         return (None,) * (4 if look is _extremes else 3)
     if kept.__class__ is list:
         return _merged([_numbers(each, look) for each in kept if each is not None], look)
-    found: tuple[Any, ...] = look(kept) if kept.__class__ is _ndarray else kept
+    found: tuple[Any, ...] = look(kept) if kept.__class__ is ndarray else kept
     return found
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from numbers import Number
 from typing import Any
 
-from pullback.arrays import NUMPY, is_array, join, library_of
+from pullback.arrays import NUMPY, is_array, join, library_of, ndarray
 from pullback.core.custom.pytree import Structure, children, path_of, paths_of
 from pullback.core.tensor.tensor import Tensor, box
 from pullback.errors import (
@@ -22,8 +22,6 @@ from pullback.errors import (
     compose,
 )
 from pullback.ops.functions.creation import asarray, zeros_like
-
-_ndarray = NUMPY.array_types[0]
 
 
 def directions(
@@ -58,8 +56,8 @@ def _fits(vector: Any, leaf: Any) -> bool:
     if isinstance(vector, Tensor) and vector._base is None:
         vector = vector._data
     return (
-        vector.__class__ is _ndarray
-        and like.__class__ is _ndarray
+        vector.__class__ is ndarray
+        and like.__class__ is ndarray
         and vector.dtype is like.dtype
         and vector.shape == like.shape
         and like.dtype in NUMPY.quick_dtypes

@@ -15,11 +15,10 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
-from pullback.arrays import NUMPY, WrappingLibrary, library_of
+from pullback.arrays import WrappingLibrary, library_of, ndarray
 from pullback.core.graph.modes import RECORD, STATE, changed_mode, run_with
 from pullback.core.tensor.tensor import Tensor
 
-_ndarray = NUMPY.array_types[0]
 # The changes of the mode in which a transform runs a function that it differentiates.
 _RECORDING = {"grad": True, "inference": False}
 # The level of the innermost transform that is running; None in a new thread, which has no context.
@@ -36,7 +35,7 @@ def new_level(tensors: Iterable[Tensor | None] = ()) -> int:
     for tensor in tensors:
         if tensor is not None:
             array = tensor._data if tensor._base is None else tensor.data_array()
-            if array.__class__ is not _ndarray:
+            if array.__class__ is not ndarray:
                 level = max(level, library_of(array).level)
     return level + 1
 

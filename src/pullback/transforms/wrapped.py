@@ -24,6 +24,7 @@ from pullback.arrays import (
     is_array,
     join,
     library_of,
+    ndarray,
     register,
 )
 from pullback.core.custom.pytree import children, map_leaves, rebuild
@@ -50,7 +51,6 @@ from pullback.ops.primitives.shape import broadcast_to_p, permute_p, reshape_p
 from pullback.transforms.levels import LEVEL, WRAPPING, Running
 from pullback.transforms.user_calls import UserCall, call_function
 
-_ndarray = NUMPY.array_types[0]
 numpy_scalar = NUMPY.xp.generic
 _BINARY = "add sub mul truediv floordiv mod pow matmul and_ or_ xor lt le gt ge eq ne"
 _UNARY = "neg pos invert abs"
@@ -482,17 +482,17 @@ def results_in(xp: Any, op: Primitive, values: Sequence[Any], settings: dict[str
     """Return the list of results of an operation on tensors, or on the default library's arrays."""
     if xp is TENSOR_XP:
         return results_of(op, values, settings)
-    kernel, floats = op.kernels.get(_ndarray) or kernel_of(op, _ndarray)
+    kernel, floats = op.kernels.get(ndarray) or kernel_of(op, ndarray)
     is_quick = True
     for value in values:
-        if value.__class__ is _ndarray and value.dtype not in floats:
+        if value.__class__ is ndarray and value.dtype not in floats:
             is_quick = False
     try:
         result = kernel(*values, **settings) if is_quick else op.forward(xp, *values, **settings)
     except (*UNFIT, *THEIRS):  # says what is wrong, or does what the kernel cannot
         tensors = [to_tensor(v) if is_numbers(v) else v for v in values]
         return [t.data_array() for t in results_of(op, tensors, settings)]
-    if result.__class__ is _ndarray and not op.multi:
+    if result.__class__ is ndarray and not op.multi:
         return (result,)
     return [NUMPY.tidy(r) for r in (result if op.multi else (result,))]
 

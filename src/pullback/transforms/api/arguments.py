@@ -16,7 +16,7 @@ from types import MethodType
 from typing import Any, NamedTuple
 
 from pullback import hints
-from pullback.arrays import NUMPY, is_array, library_of
+from pullback.arrays import NUMPY, is_array, library_of, ndarray
 from pullback.core.custom.pytree import flatten, paths_of, unflatten
 from pullback.core.function.dispatch import wrap_in
 from pullback.core.tensor.tensor import Tensor, box, new_leaf
@@ -40,7 +40,6 @@ from pullback.transforms.wrapped import numpy_scalar
 Argnum = int | str | Sequence[int | str]
 
 
-_ndarray = NUMPY.array_types[0]
 _BY_POSITION = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
@@ -242,7 +241,7 @@ def tensor_for(given: Any) -> Tensor | None:
     """
     if isinstance(given, Tensor):
         return given
-    if given.__class__ is _ndarray and given.dtype in NUMPY.quick_dtypes:
+    if given.__class__ is ndarray and given.dtype in NUMPY.quick_dtypes:
         return box(given, cls=NumPyTensor)
     if is_array(given):
         library = library_of(given)

@@ -13,7 +13,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from pullback.arrays import NUMPY, is_array, library_of
+from pullback.arrays import NUMPY, is_array, library_of, ndarray
 from pullback.core.backward import api as engine
 from pullback.core.custom.pytree import Structure, flatten, leaves, unflatten
 from pullback.core.graph.modes import STATE, run_with
@@ -154,7 +154,6 @@ def _zeros(like: Tensor, rows: int | None) -> Tensor:
 
 
 # -- results ---------------------------------------------------------------------------------------
-_ndarray = NUMPY.array_types[0]
 
 
 def parts(arguments: Arguments, result: Any, has_aux: bool) -> tuple[Any, Any]:
@@ -280,7 +279,7 @@ def leaves_as_given(outs: Sequence[Any], given: Sequence[Any]) -> Sequence[Any]:
 
 def _bare(out: Tensor, numbers: bool) -> Any:
     array = out._data
-    if array.__class__ is not _ndarray or out._node is not None or out._base is not None:
+    if array.__class__ is not ndarray or out._node is not None or out._base is not None:
         array = out.data_array()
         if _goes_on(out):
             return out

@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pullback import hints
-from pullback.arrays import NUMPY, constant
+from pullback.arrays import NUMPY, constant, ndarray
 from pullback.core.custom.pytree import leaves
 from pullback.core.debug.anomaly import call_site
 from pullback.core.function.namespace import TENSOR_XP
@@ -42,8 +42,7 @@ from pullback.transforms.wrapped import (
     to_tensor,
 )
 
-_ndarray = NUMPY.array_types[0]
-_PLAIN = frozenset((_ndarray, int, float, bool, complex))
+_PLAIN = frozenset((ndarray, int, float, bool, complex))
 
 
 class Batch(Wrapped):
@@ -70,7 +69,7 @@ class Batch(Wrapped):
 
     @property
     def mT(self) -> Any:  # noqa: N802  (the standard's name)
-        if self.value.__class__ is _ndarray and self.value.ndim - self.batched > 1:
+        if self.value.__class__ is ndarray and self.value.ndim - self.batched > 1:
             return self.__class__(self.value.mT, self.batched, self.library.one_run((self,)))
         return super().mT
 

@@ -9,14 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pullback.arrays import NUMPY
+from pullback.arrays import NUMPY, ndarray
 from pullback.core.debug.anomaly import call_site
 from pullback.core.function.dispatch import UNFIT, kernel_of
 from pullback.core.function.primitive import Primitive
 from pullback.errors import BatchedValueError, compose
 from pullback.transforms.wrapped import is_numbers, results_in
-
-_ndarray = NUMPY.array_types[0]
 
 
 def with_ones(x: Any, ndim: int) -> Any:
@@ -41,13 +39,13 @@ def elementwise_of(
 
     None where anything is unusual, for the general way. `array_class` is the class of the batches.
     """
-    kernel, floats = op.kernels.get(_ndarray) or kernel_of(op, _ndarray)
+    kernel, floats = op.kernels.get(ndarray) or kernel_of(op, ndarray)
     values: list[Any] = []
     batched, ranks, running = [], [], None
     for a in arrays:
         if a.__class__ is array_class:
             value, has_axis = a.value, a.batched
-            if value.__class__ is not _ndarray or value.dtype not in floats:
+            if value.__class__ is not ndarray or value.dtype not in floats:
                 return None
             if has_axis and (own := a.running) is not running:
                 if running is not None or own.ended:
@@ -68,7 +66,7 @@ def elementwise_of(
         result = kernel(*values, **settings)
     except UNFIT:
         return None
-    result = result if result.__class__ is _ndarray else NUMPY.tidy(result)
+    result = result if result.__class__ is ndarray else NUMPY.tidy(result)
     return array_class(result, running is not None, running)
 
 

@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any, NamedTuple
 
-from pullback.arrays import NUMPY, is_array, varies
+from pullback.arrays import is_array, ndarray, varies
 from pullback.core.backward import api as engine
 from pullback.core.custom.pytree import flatten
 from pullback.core.custom.vmap_rule import VmapInfo
@@ -41,8 +41,6 @@ from pullback.transforms.user_calls import (
     record_call,
 )
 from pullback.transforms.wrapped import is_part, numpy_scalar, part_of, run_within, to_tensor
-
-_ndarray = NUMPY.array_types[0]
 
 
 def step_of(called: UserCall) -> _Step:
@@ -108,7 +106,7 @@ def _expanded(value: Tensor, size: int) -> Any:
 def _rows(value: Tensor, batched: bool, level: int | None, count: int) -> list[Tensor]:
     """Return what stands for an argument in the call for each sample."""
     array = value.data_array()
-    if batched and array.__class__ is _ndarray and value._node is None:
+    if batched and array.__class__ is ndarray and value._node is None:
         rows = [array[i, ...] for i in range(count)]
         return [box(row) if level is None else new_leaf(row, level) for row in rows]
     return [_place(value[i] if batched else value, level) for i in range(count)]

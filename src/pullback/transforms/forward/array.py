@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pullback import hints
-from pullback.arrays import NUMPY, constant
+from pullback.arrays import NUMPY, constant, ndarray
 from pullback.core.function.primitive import Primitive
 from pullback.core.function.tensor_library import library_of_part, on_parts
 from pullback.core.tensor.ownership import can_add_in_place
@@ -38,7 +38,6 @@ from pullback.transforms.wrapped import (
 )
 
 tidy = NUMPY.tidy  # a sum of arrays without axes is a number of NumPy's
-_ndarray = NUMPY.array_types[0]
 _PLAIN = frozenset((*NUMPY.array_types, type(None), int, float, bool, complex))
 
 
@@ -188,4 +187,4 @@ def _is_native(index: Any) -> bool:
     if is_basic(index):
         return True
     items = index if index.__class__ is tuple else (index,)
-    return all(item.__class__ is _ndarray or is_basic(item) for item in items)
+    return all(item.__class__ is ndarray or is_basic(item) for item in items)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from pullback.arrays import NUMPY, library_of
+from pullback.arrays import NUMPY, library_of, ndarray
 from pullback.core.backward import api as engine
 from pullback.core.backward.engine import run
 from pullback.core.custom.context import backward_context
@@ -32,7 +32,6 @@ from pullback.transforms.levels import has_graph, new_level, run_at_level, run_r
 from pullback.transforms.user_calls import NODE, UserCall, name_of_function, record_call
 from pullback.transforms.wrapped import in_one_library, run_within, to_tensor
 
-_ndarray = NUMPY.array_types[0]
 MOST_ELEMENTS = 1000  # of results whose derivative is computed one by one
 
 OfParts = Callable[..., Sequence[Tensor]]
@@ -81,7 +80,7 @@ class Pushforward:
 def _zero_leaf(like: Tensor, level: int) -> Tensor:
     """Return zeros that require grad, in the array library of a tensor."""
     array = like._data
-    if array.__class__ is _ndarray:
+    if array.__class__ is ndarray:
         return new_leaf(NUMPY.xp.zeros_like(array), level)
     return new_leaf(wrap_in(zeros_like(like.detach()), library_of(array))._data, level)
 

@@ -16,7 +16,7 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 
-from pullback.arrays import NUMPY, dtype_of
+from pullback.arrays import NUMPY, dtype_of, ndarray
 from pullback.core.function.dispatch import UNFIT, kernel_of
 from pullback.core.function.namespace import TENSOR_XP
 from pullback.core.function.primitive import Primitive, parameters
@@ -25,8 +25,6 @@ from pullback.core.tensor.ownership import can_add_in_place
 from pullback.core.tensor.tensor import Tensor
 from pullback.transforms.forward.pushforward import pushed
 from pullback.transforms.wrapped import is_numbers, is_part, results_in, results_of, to_tensor
-
-_ndarray = NUMPY.array_types[0]
 
 Pairs = Sequence[tuple[Any, Any]]
 
@@ -110,13 +108,13 @@ def quickly(array_class: Any, op: Primitive, arrays: Sequence[Any], settings: An
 
     None where anything but plain arrays of one real dtype takes part, for the general way.
     """
-    kernel, floats = op.kernels.get(_ndarray) or kernel_of(op, _ndarray)
+    kernel, floats = op.kernels.get(ndarray) or kernel_of(op, ndarray)
     values: list[Any] = []
     vectors, dtype, run = {}, None, None
     for i, a in enumerate(arrays):
         if a.__class__ is array_class:
             value, tangent = a.value, a.tangent
-            if value.__class__ is not _ndarray:
+            if value.__class__ is not ndarray:
                 return None
             if value.dtype is not dtype:
                 if dtype is not None or value.dtype not in floats:
@@ -125,7 +123,7 @@ def quickly(array_class: Any, op: Primitive, arrays: Sequence[Any], settings: An
             if tangent is not None:
                 own = a.running
                 is_other = own is not run and (run is not None or own.ended)
-                if is_other or tangent.__class__ is not _ndarray or op.rules[i] is None:
+                if is_other or tangent.__class__ is not ndarray or op.rules[i] is None:
                     return None
                 vectors[i], run = tangent, own
             values.append(value)
@@ -137,7 +135,7 @@ def quickly(array_class: Any, op: Primitive, arrays: Sequence[Any], settings: An
         out = kernel(*values, **settings)
     except UNFIT:
         return None
-    if out.__class__ is not _ndarray:
+    if out.__class__ is not ndarray:
         out = NUMPY.tidy(out)
     if not vectors:
         return array_class(out)
@@ -147,7 +145,7 @@ def quickly(array_class: Any, op: Primitive, arrays: Sequence[Any], settings: An
         tangent = _products(NUMPY.xp, op, vectors, values, out, settings)
     else:
         tangent = kernel(_broadcast(NUMPY.xp, vectors[0], values[0]), **settings)
-    return array_class(out, tangent if tangent.__class__ is _ndarray else NUMPY.tidy(tangent), run)
+    return array_class(out, tangent if tangent.__class__ is ndarray else NUMPY.tidy(tangent), run)
 
 
 @functools.cache
