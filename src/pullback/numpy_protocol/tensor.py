@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from pullback.arrays import DTYPES, NUMPY, DType
+from pullback.arrays import DTYPES, DType, ndarray
 from pullback.core.tensor.endings import warn_of_end
 from pullback.core.tensor.tensor import FOR_ARRAYS, Tensor
 from pullback.core.tensor.views import is_current, own_memory
@@ -416,8 +416,9 @@ class NumPyTensor(Tensor):
         return format(values_of(self)[()], spec)
 
 
-for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul"):
+for _name in (
+    *("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul"),
+    *("and", "or", "xor", "lshift", "rshift"),
+):
     setattr(NumPyTensor, f"__i{_name}__", _augmented(f"__i{_name}__"))
-for _name in ("and", "or", "xor", "lshift", "rshift"):
-    setattr(NumPyTensor, f"__i{_name}__", _augmented(f"__i{_name}__"))
-FOR_ARRAYS[NUMPY.array_types[0]] = NumPyTensor
+FOR_ARRAYS[ndarray] = NumPyTensor
