@@ -361,12 +361,7 @@ class Results:
         """Warn where Python's numbers are all that forward made of tracked tensors."""
         numbers = [out for out in outs if isinstance(out, (float, complex))]
         if numbers and not any(isinstance(out, Tensor) for out in outs):
-            warn_user(
-                f"{self.op.name}: forward of tensors that require grad returned a "
-                f"{type(numbers[0]).__name__}, so no gradient flows to them. Return a tensor: "
-                "pb.asarray(x).",
-                UntrackedTensorWarning,
-            )
+            self._warn_of(numbers[0], "them. Return a tensor: pb.asarray(x)")
 
     def _warn_of_objects(self, outs: Sequence[Any]) -> None:
         """Warn of tensors in an object that is not looked into."""
@@ -376,12 +371,16 @@ class Results:
                 and not isinstance(out, Tensor)
                 and _hides_tensors(out)
             ):
-                warn_user(
-                    f"{self.op.name}: forward of tensors that require grad returned a "
-                    f"{type(out).__name__}, so no gradient flows to what it holds. Return a tuple, "
-                    "list, dict, named tuple or dataclass.",
-                    UntrackedTensorWarning,
-                )
+                containers = "a tuple, list, dict, named tuple or dataclass"
+                self._warn_of(out, f"what it holds. Return {containers}")
+
+    def _warn_of(self, out: Any, cut: str) -> None:
+        """Warn of a result that ends the graph; `cut` says to what no gradient flows."""
+        warn_user(
+            f"{self.op.name}: forward of tensors that require grad returned a "
+            f"{type(out).__name__}, so no gradient flows to {cut}.",
+            UntrackedTensorWarning,
+        )
 
     def _differentiable(self, out: Tensor) -> bool:
         return out.dtype.is_inexact and id(out) not in self.non_differentiable

@@ -25,6 +25,7 @@ from pullback.core.custom.memory import (
     position_of,
 )
 from pullback.core.custom.saved_variables import (
+    POSITION,
     STRIDE,
     InputFlags,
     Named,
@@ -244,10 +245,12 @@ class Context:
         called moves no value to another place.
         """
         values = list(self.saved_variables)
-        places = [None] * len(values) if self._node is None else self._alive().saved[3::STRIDE]
+        places: Sequence[Any] = [None] * len(values)
+        if self._node is not None:
+            places = self._alive().saved[POSITION::STRIDE]
         return tuple(
             v
-            for v, place in zip(values, places, strict=False)
+            for v, place in zip(values, places, strict=True)
             if v is None or isinstance(v, Tensor) or (place is not None and is_array(v))
         )
 

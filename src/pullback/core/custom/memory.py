@@ -40,9 +40,8 @@ def count_together(
     Return the results: a copy of one that shows the memory of another result, or whose memory
     somebody else holds, such as a buffer that forward fills in every call; ctx may hold it as well.
     A change of one in place would change another, whose gradient knows nothing of it. `args` and
-    `detached` are the caller's
-    arguments and what forward was called with; `variables` says of each of `outs` how many others
-    within the library hold its array.
+    `detached` are the caller's arguments and what forward was called with; `variables` says of each
+    of `outs` how many others within the library hold its array.
     """
     results = list(outs)
     for i, out in enumerate(outs):
@@ -58,9 +57,9 @@ def count_together(
                 break
         else:
             array = out._data
-            others = [t for t in outs[:i] if isinstance(t, Tensor) and t is not out]
-            is_shared = any(overlaps(array, t._data) for t in others)
-            t = None  # would be one more reference
+            is_shared = i > 0 and any(
+                overlaps(array, t._data) for t in outs[:i] if isinstance(t, Tensor) and t is not out
+            )
             if is_shared or (
                 array.__class__ is ndarray and _others_hold(array, outs, ctx, variables[i] + 1)
             ):
@@ -175,8 +174,8 @@ def kept_array(
     shown, library = _shown_by(array, detached, outs), library_of(array)
     if shown is None:
         is_ours = not library.mutable or (held_once and is_unreachable(array))
-        is_ours = is_ours or _is_read_only(array)
-        return (array if is_ours else library.copy(array), None, 0, None)
+        is_kept = is_ours or _is_read_only(array)
+        return (array if is_kept else library.copy(array), None, 0, None)
     if shown is BORROWED:
         return (array, None, 0, None)
     if not is_array(shown):
