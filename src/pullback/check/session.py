@@ -134,20 +134,15 @@ class Session:
         return eps
 
     # -- one line ------------------------------------------------------------------------------
-    def measure(
-        self, i: int, direction: Array, element: int | None = None, also: Sequence[int] = ()
-    ) -> Line:
-        """Measure the slope of the outputs as argument `i` moves along `direction`.
-
-        Other arguments, which have to be equal to it, `also` move along it.
-        """
+    def measure(self, i: int, direction: Array, element: int | None = None) -> Line:
+        """Measure the slope of the outputs as argument `i` moves along `direction`."""
         size = np.abs(coordinates(self.wide[i]))
         scales, every = [1.0, 0.1], direction_scales(size)
         if element is None:
             direction = direction * every
         else:
             scales = [float(every[element]), float(size[element]) or 1.0]
-        found = slope(self.curve(dict.fromkeys((i, *also), direction)), scales, self.eps)
+        found = slope(self.curve({i: direction}), scales, self.eps)
         return Line(i, direction, element, found, scales[0])
 
     def at(self, steps: Mapping[int, Array], t: float) -> Array:

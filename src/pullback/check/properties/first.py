@@ -174,17 +174,19 @@ def _report_unmeasured(session: Session) -> None:
     got = [coordinates(g) for g in session.gradients()]
     for i, name in enumerate(session.subject.names):
         lines = [line for line in _lines(session, i) if line.direction.any()]
-        known = [line for line in lines if session.component(line, seeds).measured]
-        pairs = [(ln.direction @ got[i], session.component(ln, seeds).error) for ln in known]
-        elements, found = (sum(line.element is not None for line in ls) for ls in (lines, known))
+        components = [session.component(line, seeds) for line in lines]
+        pairs = zip(lines, components, strict=True)
+        known = [(line, component) for line, component in pairs if component.measured]
+        elements = sum(line.element is not None for line in lines)
+        found = sum(line.element is not None for line, _ in known)
         measured += len(known)
         if session.arrays[i].size and len(known) == found < max(elements, 1):
             what = f"{elements - found} of {elements} elements of " if known else ""
             what += f"the gradient of `{name}`"
             unchecked.append(Unchecked(what, *_why_unmeasured(session, i), name))
-        elif pairs and all(0.0 < abs(value) <= error for value, error in pairs):
+        elif known and all(0.0 < abs(ln.direction @ got[i]) <= c.error for ln, c in known):
             unchecked.append(Unchecked(f"the gradient of `{name}`", *_LOST, name))
-        elif lines and not any(any(session.component(line, seeds)[:2]) for line in lines):
+        elif lines and not any(any(component[:2]) for component in components):
             session.note(f"the outputs do not change with `{name}` at these inputs")
     if not measured:
         if not unchecked:
